@@ -1,0 +1,25 @@
+#include "model/errors.h"
+
+#include <utility>
+
+namespace fulcrum {
+
+std::string describe(const std::vector<InputProblem>& problems) {
+  std::string text;
+  for (const InputProblem& problem : problems) {
+    if (!text.empty()) text += '\n';
+    if (!problem.file.empty()) text += problem.file + ": ";
+    if (!problem.pointer.empty()) text += problem.pointer + ": ";
+    text += problem.message;
+    if (!problem.allowed.empty()) text += " (allowed: " + problem.allowed + ")";
+  }
+  return text;
+}
+
+InputError::InputError(std::vector<InputProblem> problems)
+    : std::runtime_error(describe(problems)), problems_(std::move(problems)) {}
+
+InputError::InputError(InputProblem problem)
+    : InputError(std::vector<InputProblem>{std::move(problem)}) {}
+
+}  // namespace fulcrum

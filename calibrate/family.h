@@ -1,0 +1,106 @@
+// What a kernel family tells the fitter: which series it explains, its parameters, how a record
+// becomes a launch, which rows share a shape and which lie outside the usual range.
+//
+// To add a family: write the law in model/laws as a template on Real, the adapter in
+// calibrate/families/NAME.{h,cpp} returning a `const Family&`, and one line in families.cpp.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "calibrate/jet.h"
+#include "calibrate/record.h"
+#include "model/laws/law_device.h"
+#include "model/laws/parameter_info.h"
+
+namespace fulcrum::calibrate {
+
+/// Indices into the records a law was bound to.
+using RowIndices = std::span<const std::uint32_t>;
+
+/// A law with its launches and device fixed: parameters -> seconds. Thread-safe, pure.
+struct BoundLaw {
+  std::size_t num_parameters = 0;
+  std::size_t num_rows = 0;
+  /// seconds[i] = time of row rows[i].
+  std::function<void(std::span<const double> parameters, RowIndices rows,
+                     std::span<double> seconds)>
+      evaluate;
+  /// Same, and gradient[i * num_parameters + j] = d seconds[i] / d parameters[j].
+  std::function<void(std::span<const double> parameters, RowIndices rows, std::span<double> seconds,
+                     std::span<double> gradient)>
+      evaluate_with_gradient;
+};
+
+/// Binds a law. `law(std::span<const Real, N> parameters, const Launch&) -> Real` (seconds) must
+/// be callable with Real = double and Real = Jet<N>; it captures the device and all structure that
+/// is not fitted.
+template <std::size_t N, class Launch, class Law>
+BoundLaw bind_law(std::vector<Launch> launches, Law law) {
+  struct State {
+    std::vector<Launch> launches;
+    Law law;
+  };
+  auto state = std::make_shared<const State>(State{std::move(launches), std::move(law)});
+  BoundLaw bound;
+  bound.num_parameters = N;
+  bound.num_rows = state->launches.size();
+  bound.evaluate = [state](std::span<const double> parameters, RowIndices rows,
+                           std::span<double> seconds) {
+    const std::span<const double, N> p(parameters.data(), N);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      seconds[i] = state->law(p, state->launches[rows[i]]);
+    }
+  };
+  bound.evaluate_with_gradient = [state](std::span<const double> parameters, RowIndices rows,
+                                         std::span<double> seconds, std::span<double> gradient) {
+    std::array<Jet<N>, N> p;
+    for (std::size_t j = 0; j < N; ++j) p[j] = Jet<N>::variable(parameters[j], j);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const Jet<N> t = state->law(std::span<const Jet<N>, N>(p), state->launches[rows[i]]);
+      seconds[i] = t.value;
+      std::copy(t.gradient.begin(), t.gradient.end(), gradient.begin() + i * N);
+    }
+  };
+  return bound;
+}
+
+/// One kernel family. Plain function pointers: a family has no state.
+struct Family {
+  std::string_view name;  ///< e.g. "gemm"
+  /// True if this family has a law for the series.
+  bool (*explains)(const SeriesKey& key) = nullptr;
+  /// Parameters for the series; the same order as the law takes them. A parameter with
+  /// lower == upper is held fixed. Positive lower bound: fitted on a log scale; else linear.
+  std::vector<ParameterInfo> (*parameters)(const SeriesKey& key, const LawDevice& device) = nullptr;
+  /// Turns the records of the series into launches and fixes device and structure.
+  BoundLaw (*bind)(const SeriesKey& key, const LawDevice& device,
+                   std::span<const Record> records) = nullptr;
+  /// Rows with equal text are held out together (the weights' shape, not the batch).
+  std::string (*shape_group)(const Record& record) = nullptr;
+  /// frontier[i]: row i lies outside what a user would measure first (largest batches, TP8, longest
+  /// contexts); such rows are never fitted when the report extrapolates.
+  std::vector<bool> (*frontier)(std::span<const Record> records) = nullptr;
+  /// Series that share one parameter set map to one key; null: every key is its own.
+  SeriesKey (*pooled)(const SeriesKey& key) = nullptr;
+  /// Factor for parameter `index` when moved from one device to another; null: by
+  /// ParameterInfo::transfer, rates scaled with the DRAM bandwidths.
+  double (*transfer_scale)(const SeriesKey& key, std::size_t index, const LawDevice& from,
+                           const LawDevice& to) = nullptr;
+};
+
+/// All families, in the order they are asked (families.cpp).
+std::span<const Family* const> families();
+
+/// The family that explains the series, or null.
+const Family* find_family(const SeriesKey& key);
+
+}  // namespace fulcrum::calibrate

@@ -1,0 +1,31 @@
+# Sets FULCRUM_HAVE_CUDA. enable_language() must run in the directory above all CUDA targets, hence
+# here and not in kernels/. Without a CUDA compiler everything but the kernels and the GPU part of
+# replay still builds.
+set(FULCRUM_HAVE_CUDA OFF)
+if(FULCRUM_ENABLE_CUDA)
+  if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+    find_program(FULCRUM_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda
+      PATH_SUFFIXES bin)
+    if(FULCRUM_NVCC)
+      set(CMAKE_CUDA_COMPILER ${FULCRUM_NVCC} CACHE FILEPATH "CUDA compiler")
+    endif()
+  endif()
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+      set(CMAKE_CUDA_ARCHITECTURES "80-real;90-real;100-real;120-real" CACHE STRING
+        "GPU architectures of the shipped kernels")
+    endif()
+    set(CMAKE_CUDA_STANDARD 20)
+    set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+    if(NOT DEFINED CMAKE_CUDA_RUNTIME_LIBRARY)
+      set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+    endif()
+    enable_language(CUDA)
+    find_package(CUDAToolkit REQUIRED)
+    set(FULCRUM_HAVE_CUDA ON)
+  else()
+    message(STATUS "fulcrum: no CUDA compiler found; kernels/ and the GPU part of replay/ are left out")
+  endif()
+endif()

@@ -1,0 +1,8 @@
+# Instruments every host C++ target: one uninstrumented library would hide its own errors.
+if(FULCRUM_SANITIZE)
+  add_compile_options(
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined>
+    $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=all>
+    $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
+  add_link_options($<$<LINK_LANGUAGE:CXX>:-fsanitize=address,undefined>)
+endif()

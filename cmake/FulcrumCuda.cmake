@@ -1,8 +1,8 @@
-# Sets FULCRUM_HAVE_CUDA. enable_language() must run in the directory above all CUDA targets, hence
-# here and not in kernels/. Without a CUDA compiler everything but the kernels and the GPU part of
-# replay still builds.
+# Sets FULCRUM_HAVE_CUDA: true where a CUDA compiler was found (and FULCRUM_ENABLE_CUDA is on). Included
+# from the top-level list, because a language must be enabled above every target that uses it.
 set(FULCRUM_HAVE_CUDA OFF)
 if(FULCRUM_ENABLE_CUDA)
+  # The toolkit's installer does not put nvcc on the path.
   if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
     find_program(FULCRUM_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda
       PATH_SUFFIXES bin)
@@ -12,20 +12,25 @@ if(FULCRUM_ENABLE_CUDA)
   endif()
   include(CheckLanguage)
   check_language(CUDA)
-  if(CMAKE_CUDA_COMPILER)
+  find_package(CUDAToolkit QUIET)
+  if(CMAKE_CUDA_COMPILER AND CUDAToolkit_FOUND)
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-      set(CMAKE_CUDA_ARCHITECTURES "80-real;90-real;100-real;120-real" CACHE STRING
-        "GPU architectures of the shipped kernels")
+      set(CMAKE_CUDA_ARCHITECTURES "80-real;90-real;100-real;120-real")
     endif()
+    set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+    enable_language(CUDA)
     set(CMAKE_CUDA_STANDARD 20)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-    if(NOT DEFINED CMAKE_CUDA_RUNTIME_LIBRARY)
-      set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
-    endif()
-    enable_language(CUDA)
-    find_package(CUDAToolkit REQUIRED)
+    set(CMAKE_CUDA_EXTENSIONS OFF)
     set(FULCRUM_HAVE_CUDA ON)
   else()
-    message(STATUS "fulcrum: no CUDA compiler found; kernels/ and the GPU part of replay/ are left out")
+    message(STATUS "No CUDA compiler: kernels/ keeps its host references, replay/ says so at run time")
   endif()
 endif()
+
+# fulcrum_cuda_options(target): lines in profiles, warnings as errors, all kernels compiled in parallel.
+function(fulcrum_cuda_options target)
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra>
+    $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${FULCRUM_WERROR}>>:-Werror all-warnings>)
+endfunction()

@@ -9,6 +9,21 @@ foreach(target fulcrum_model fulcrum_model_io fulcrum_calibrate fulcrum_calibrat
     list(APPEND exported ${target})
   endif()
 endforeach()
+# Includes are rooted at the repository root in the build tree and at <prefix>/include/fulcrum once
+# installed, so `#include "model/units.h"` reads the same in both.
+foreach(target IN LISTS exported)
+  get_target_property(includes ${target} INTERFACE_INCLUDE_DIRECTORIES)
+  list(REMOVE_ITEM includes ${PROJECT_SOURCE_DIR} "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>"
+    "$<INSTALL_INTERFACE:include/fulcrum>")
+  set_property(TARGET ${target} PROPERTY INTERFACE_INCLUDE_DIRECTORIES
+    "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>"
+    "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/fulcrum>" ${includes})
+  string(REGEX REPLACE "^fulcrum_" "" name ${target})
+  set_property(TARGET ${target} PROPERTY EXPORT_NAME ${name})
+  if(NOT TARGET fulcrum::${name})
+    add_library(fulcrum::${name} ALIAS ${target})
+  endif()
+endforeach()
 if(exported)
   install(TARGETS ${exported} EXPORT fulcrumTargets)
   foreach(folder model calibrate)

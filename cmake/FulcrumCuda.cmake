@@ -31,6 +31,6 @@ endif()
 # fulcrum_cuda_options(target): lines in profiles, warnings as errors, all kernels compiled in parallel.
 function(fulcrum_cuda_options target)
   target_compile_options(${target} PRIVATE
-    $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra>
+    $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo --expt-relaxed-constexpr --extended-lambda -Xcompiler=-Wall,-Wextra>
     $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${FULCRUM_WERROR}>>:-Werror all-warnings>)
 endfunction()

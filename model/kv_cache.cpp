@@ -39,8 +39,7 @@ RequestStateBytes request_state_bytes(const ModelConfig& model, const KvFormat& 
   const double windows = model.num_layers + (speculative ? model.num_mtp_layers : 0);
   RequestStateBytes state;
   state.window = Bytes(windows * model.window * format.main_row_bytes);
-  state.csa_state =
-      Bytes(csa * csa_slots * kStateRowsPerSlot * 2.0 * model.head_dim * kFp32Bytes);
+  state.csa_state = Bytes(csa * csa_slots * kStateRowsPerSlot * 2.0 * model.head_dim * kFp32Bytes);
   state.indexer_state =
       Bytes(csa * csa_slots * kStateRowsPerSlot * 2.0 * model.index_dim * kFp32Bytes);
   state.hca_state = Bytes(hca * hca_slots * kStateRowsPerSlot * model.head_dim * kFp32Bytes);
@@ -63,9 +62,8 @@ Bytes sglang_pool_bytes_per_token(const ModelConfig& model, const KvFormat& form
       format.index_row_bytes * csa / model.csa_ratio +
       swa_full_tokens_ratio * slots_per_window_token * state_bytes_per_slot * csa;
   const double layers_with_draft =
-      speculative
-          ? static_cast<double>(model.num_layers + model.num_mtp_layers) / model.num_layers
-          : 1.0;
+      speculative ? static_cast<double>(model.num_layers + model.num_mtp_layers) / model.num_layers
+                  : 1.0;
   return Bytes(backbone * layers_with_draft);
 }
 

@@ -57,7 +57,9 @@ struct LayerShapes {
   Bytes hash_table() const {
     return Bytes(static_cast<double>(model.vocab) * model.top_k * kInt64Bytes);
   }
-  double hc_mix_rows() const { return 2.0 * model.hc_streams + model.hc_streams * model.hc_streams; }
+  double hc_mix_rows() const {
+    return 2.0 * model.hc_streams + model.hc_streams * model.hc_streams;
+  }
   Bytes hyper_connections() const {  // two sites: fn, a bias per row, three scales
     const double k = static_cast<double>(model.hc_streams) * model.hidden;
     return Bytes(2.0 * (hc_mix_rows() * k + hc_mix_rows() + 3.0) * kFp32Bytes);
@@ -114,11 +116,10 @@ WeightBytes bytes_of(const ModelConfig& model, const WeightLayout& layout) {
   set(WeightComponent::kRoutedExperts, layers * experts(model.expert_format));
   set(WeightComponent::kSharedExperts, layers * layer.shared_experts());
   set(WeightComponent::kGate, layers * layer.gate());
-  set(WeightComponent::kGateBias, model.num_non_hash_layers() * layer.gate_bias() +
-                                      model.num_hash_layers * layer.hash_table());
+  set(WeightComponent::kGateBias,
+      model.num_non_hash_layers() * layer.gate_bias() + model.num_hash_layers * layer.hash_table());
   set(WeightComponent::kHyperConnections, layers * layer.hyper_connections());
-  set(WeightComponent::kCompressors,
-      csa * layer.csa_compressor() + hca * layer.hca_compressor());
+  set(WeightComponent::kCompressors, csa * layer.csa_compressor() + hca * layer.hca_compressor());
   set(WeightComponent::kIndexerWqB, csa * layer.indexer_wq_b());
   set(WeightComponent::kIndexerWeightsProj, csa * layer.indexer_weights_proj());
   set(WeightComponent::kIndexerCompressors, csa * layer.indexer_compressor());
@@ -132,8 +133,8 @@ WeightBytes bytes_of(const ModelConfig& model, const WeightLayout& layout) {
                           layer.norms() + experts(model.mtp_expert_format) +
                           layer.shared_experts() + layer.gate() + layer.gate_bias() +
                           layer.hyper_connections();
-    set(WeightComponent::kMtp, model.num_mtp_layers * (projections + 3.0 * norm_of_hidden +
-                                                       decoder + layer.hc_head()));
+    set(WeightComponent::kMtp,
+        model.num_mtp_layers * (projections + 3.0 * norm_of_hidden + decoder + layer.hc_head()));
   }
   return bytes;
 }
@@ -141,13 +142,24 @@ WeightBytes bytes_of(const ModelConfig& model, const WeightLayout& layout) {
 }  // namespace
 
 std::string_view name_of(WeightComponent component) {
-  constexpr std::array<std::string_view, kNumWeightComponents> kNames{
-      "wqkv_a",          "wq_b",       "wo_a",
-      "wo_b",            "norms",      "routed_experts",
-      "shared_experts",  "gate",       "gate_bias",
-      "hyper_connections", "compressors", "indexer_wq_b",
-      "indexer_weights_proj", "indexer_compressors", "embedding",
-      "head",            "head_norm",  "mtp"};
+  constexpr std::array<std::string_view, kNumWeightComponents> kNames{"wqkv_a",
+                                                                      "wq_b",
+                                                                      "wo_a",
+                                                                      "wo_b",
+                                                                      "norms",
+                                                                      "routed_experts",
+                                                                      "shared_experts",
+                                                                      "gate",
+                                                                      "gate_bias",
+                                                                      "hyper_connections",
+                                                                      "compressors",
+                                                                      "indexer_wq_b",
+                                                                      "indexer_weights_proj",
+                                                                      "indexer_compressors",
+                                                                      "embedding",
+                                                                      "head",
+                                                                      "head_norm",
+                                                                      "mtp"};
   return kNames[index_of(component)];
 }
 

@@ -13,6 +13,9 @@ endforeach()
 # installed, so `#include "model/units.h"` reads the same in both.
 foreach(target IN LISTS exported)
   get_target_property(includes ${target} INTERFACE_INCLUDE_DIRECTORIES)
+  if(NOT includes)
+    set(includes "")  # a target without includes of its own gives includes-NOTFOUND
+  endif()
   list(REMOVE_ITEM includes ${PROJECT_SOURCE_DIR} "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>"
     "$<INSTALL_INTERFACE:include/fulcrum>")
   set_property(TARGET ${target} PROPERTY INTERFACE_INCLUDE_DIRECTORIES

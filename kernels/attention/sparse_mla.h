@@ -49,8 +49,15 @@ struct SparseMlaPlan {
 SparseMlaPlan plan_sparse_mla(const SparseMlaShape& shape, int num_sms, int shared_bytes_per_block,
                               int shared_bytes_per_sm);
 
-/// Shared memory of one split-K block.
-int sparse_mla_split_k_shared_bytes(int heads_per_block);
+/// Shared memory of one split-K block: query tile, one tile of 32 dequantised rows, two of raw rows, scores,
+/// weights, and two floats per head. Asserted against the kernel's own struct.
+constexpr int sparse_mla_split_k_shared_bytes(int heads_per_block) {
+  constexpr int kTileRows = 32;
+  constexpr int kStages = 2;
+  const int per_head = 2 * (kKvHeadDim + 8) + 4 * (kTileRows + 4) + 2 * (kTileRows + 8) + 2 * 4;
+  return heads_per_block * per_head + kTileRows * 2 * (kKvHeadDim + 8) +
+         kStages * kTileRows * (kKvRowBytes + 8);
+}
 
 /// Floats of partial outputs and log-sum-exps for `num_splits` partial results per token and head.
 /// The row loop always uses two (window, compressed).

@@ -1,0 +1,67 @@
+// A scenario with everything it names resolved: what predict, levers and simulate work on.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/hardware.h"
+#include "model/kernel_set.h"
+#include "model/model_config.h"
+#include "model/provenance.h"
+
+namespace fulcrum {
+
+enum class EngineKind { kSglang, kVllm };
+
+struct EngineSettings {
+  EngineKind kind = EngineKind::kSglang;
+  double memory_fraction = 0.0;  ///< of device memory, for weights and KV together
+  int max_running_requests = 0;
+  int max_context_tokens = 0;
+  bool cuda_graph = false;
+  double graph_capture_max_tokens = 0.0;  ///< tokens of a step beyond which it runs eager
+  int chunked_prefill_tokens = 0;
+};
+
+struct Speculation {
+  /// Drafted tokens per step; 0 when there is no speculation.
+  int draft_tokens = 0;
+  /// P(token i is accepted | all before it were), one entry per drafted token.
+  std::vector<double> acceptance;
+  std::string acceptance_source;
+};
+
+struct Workload {
+  double input_tokens = 0.0;
+  double output_tokens = 0.0;
+  double cached_prefix_tokens = 0.0;
+  std::vector<double> concurrency;
+  /// Prompts sent in all at each concurrency; empty: steady state only.
+  std::vector<double> num_prompts;
+};
+
+struct Deployment {
+  std::string name;
+  std::string description;
+  ModelConfig model;
+  Hardware hardware;
+  std::optional<Topology> topology;  ///< nothing with one GPU
+  int num_gpus = 1;
+  int tensor_parallel = 1;
+  int expert_parallel = 1;
+  KernelSet kernels;
+  EngineSettings engine;
+  Speculation speculation;
+  Routing routing = Routing::kUniform;
+  double power_law_alpha = 0.0;
+  double neighbour_correlation = 0.0;
+  Workload workload;
+
+  /// Independent model replicas (data parallelism): GPUs / TP.
+  double replicas() const { return static_cast<double>(num_gpus) / tensor_parallel; }
+  GraphSettings graph_settings() const;
+  LawDevice law_device() const;
+};
+
+}  // namespace fulcrum

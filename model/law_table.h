@@ -1,0 +1,37 @@
+// Every cost law a kernel set may name, from one table in law_table.cpp.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "model/laws/law_device.h"
+#include "model/laws/parameter_info.h"
+#include "model/laws/roofline.h"
+#include "model/step_graph.h"
+
+namespace fulcrum {
+
+/// An op that another kernel does in passing; costs nothing of its own.
+struct FusedLaw {};
+
+using Law = std::variant<FusedLaw, RooflineLaw<double>>;
+
+struct LawInfo {
+  std::string_view name;
+  std::span<const ParameterInfo> parameters;
+  /// Builds the law from its parameters, in table order and base units.
+  Law (*make)(std::span<const double> parameters);
+  /// Whether the law can price launches of this alternative of Launch.
+  bool (*accepts)(const Launch& launch);
+};
+
+std::span<const LawInfo> law_table();
+/// The entry of that name, or nullptr.
+const LawInfo* find_law(std::string_view name);
+
+/// Time of one execution in seconds; finite and non-negative for positive shapes.
+double law_seconds(const Law& law, const Launch& launch, const LawDevice& device);
+
+}  // namespace fulcrum

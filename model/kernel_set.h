@@ -20,14 +20,14 @@ struct KernelBinding {
   double log_sigma = 0.0;
   Basis basis = Basis::kAssumed;
   std::string source;
-  std::string fused_into;       ///< op that does this one's work, when law is "fused"
-  double launches = 1.0;        ///< GPU kernels launched per execution (eager host cost)
+  std::string fused_into;  ///< op that does this one's work, when law is "fused"
+  double launches = 1.0;   ///< GPU kernels launched per execution (eager host cost)
 };
 
 /// What the host does around the GPU's work.
 struct HostCosts {
-  double launch_seconds = 0.0;         ///< eager: host time to issue one kernel
-  double step_seconds = 0.0;           ///< per step, not hidden behind the GPU
+  double launch_seconds = 0.0;  ///< eager: host time to issue one kernel
+  double step_seconds = 0.0;    ///< per step, not hidden behind the GPU
   Basis basis = Basis::kAssumed;
   std::string source;
 };

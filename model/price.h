@@ -1,6 +1,7 @@
 // Prices one step: every op's launches through its cost law, overlap of side streams, host gaps.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "model/deployment.h"
@@ -23,6 +24,8 @@ struct StepPrice {
   double gap_seconds = 0.0;   ///< GPU idle: host-bound launches and step overhead
   double log_sigma = 0.0;     ///< of the total, from the bindings' discrepancies
   bool eager = false;
+  /// Scratch of the pricer: spread of each kernel's ops in seconds.
+  std::vector<double> group_sigma_seconds;
   double total_seconds() const { return gpu_seconds + gap_seconds; }
 };
 
@@ -42,7 +45,7 @@ class StepPricer {
   void set_free(const std::vector<OpId>& ops);
 
  private:
-  void apply_overlap(const StepState& state, StepPrice& price) const;
+  void apply_overlap(StepPrice& price) const;
   double host_gap_seconds(const StepPrice& price) const;
 
   StepGraph graph_;
@@ -51,6 +54,8 @@ class StepPricer {
   EngineSettings engine_;
   std::vector<int> kernel_group_;  ///< ops of one kernel share a group: their errors correlate
   int num_kernel_groups_ = 0;
+  std::array<double, kNumLayerKinds> layer_launches_{};  ///< kernels launched by one layer
+  double other_launches_ = 0.0;                          ///< kernels launched outside layers
 };
 
 }  // namespace fulcrum

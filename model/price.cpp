@@ -1,0 +1,145 @@
+#include "model/price.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fulcrum {
+namespace {
+
+constexpr int kMaxBranches = 3;
+constexpr std::size_t kNumKinds = kNumLayerKinds;
+
+/// Executions of `op` in all layers of kind `k`.
+double executions(const StepGraph& graph, const StepOp& op, std::size_t k) {
+  const double layers = op.draft ? (k == static_cast<std::size_t>(LayerKind::kSwa) ? 1.0 : 0.0)
+                                 : graph.model.count(static_cast<LayerKind>(k));
+  return op.per_layer[k] * layers;
+}
+
+}  // namespace
+
+StepPricer::StepPricer(const Deployment& deployment)
+    : graph_(build_step_graph(deployment.model, deployment.graph_settings())),
+      kernels_(deployment.kernels),
+      device_(deployment.law_device()),
+      engine_(deployment.engine) {
+  std::vector<const std::string*> names;
+  for (const StepOp& op : graph_.ops) {
+    const KernelBinding& bound = binding(op);
+    const auto same = std::find_if(names.begin(), names.end(),
+                                   [&](const std::string* name) { return *name == bound.kernel; });
+    kernel_group_.push_back(static_cast<int>(same - names.begin()));
+    if (same == names.end()) names.push_back(&bound.kernel);
+
+    double in_layers = 0.0;
+    for (std::size_t k = 0; k < kNumKinds; ++k) {
+      if (!op.draft) layer_launches_[k] += op.per_layer[k] * bound.launches;
+      in_layers += executions(graph_, op, k);
+    }
+    other_launches_ += (op.draft ? op.count : op.count - in_layers) * bound.launches;
+  }
+  num_kernel_groups_ = static_cast<int>(names.size());
+}
+
+void StepPricer::set_free(const std::vector<OpId>& ops) {
+  for (OpId id : ops) {
+    kernels_.binding(id).cost = FusedLaw{};
+    kernels_.binding(id).launches = 0.0;
+  }
+}
+
+void StepPricer::price(const StepState& state, StepPrice& price) const {
+  price.ops.resize(graph_.ops.size());
+  price.group_sigma_seconds.assign(static_cast<std::size_t>(num_kernel_groups_), 0.0);
+  price.eager =
+      state.prefill || !engine_.cuda_graph || state.tokens() > engine_.graph_capture_max_tokens;
+  for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
+    const StepOp& op = graph_.ops[i];
+    const KernelBinding& bound = kernels_.binding(op.id);
+    const Launch launch = launch_at(graph_, op, state);
+    const Floor floor = roofline_floor(tally(launch), device_);
+    PricedOp& priced = price.ops[i];
+    const double once = law_seconds(bound.cost, launch, device_);
+    priced.busy_seconds = op.count * once;
+    priced.seconds = priced.busy_seconds;
+    priced.floor_seconds = op.count * floor.time.value();
+    // Far above its roofline a launch is bound by something the roofline does not see.
+    priced.limiter = once > 3.0 * floor.time.value() ? Limiter::kLatency : floor.limiter;
+  }
+  if (!price.eager && state.tokens() <= graph_.settings.traits.side_stream_max_tokens) {
+    apply_overlap(price);
+  }
+  price.gpu_seconds = 0.0;
+  for (std::size_t i = 0; i < price.ops.size(); ++i) {
+    price.gpu_seconds += price.ops[i].seconds;
+    price.group_sigma_seconds[static_cast<std::size_t>(kernel_group_[i])] +=
+        price.ops[i].seconds * binding(graph_.ops[i]).log_sigma;
+  }
+  price.gap_seconds = kernels_.host.step_seconds + (price.eager ? host_gap_seconds(price) : 0.0);
+  double variance = 0.0;
+  for (double sigma : price.group_sigma_seconds) variance += sigma * sigma;
+  price.log_sigma = price.total_seconds() > 0.0 ? std::sqrt(variance) / price.total_seconds() : 0.0;
+}
+
+// F10: branches of a segment run side by side. They end no sooner than the longest branch, and no
+// sooner than their summed rooflines: they share one memory system. Leaves out contention for SMs.
+void StepPricer::apply_overlap(StepPrice& price) const {
+  for (Segment segment : {Segment::kAttentionInput, Segment::kFeedForward}) {
+    std::array<double, kNumKinds> factor{};
+    for (std::size_t k = 0; k < kNumKinds; ++k) {
+      std::array<double, kMaxBranches> branch{};
+      double floor = 0.0;
+      for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
+        const StepOp& op = graph_.ops[i];
+        if (op.draft || op.segment != segment || op.count == 0.0) continue;
+        branch[static_cast<std::size_t>(op.branch)] +=
+            price.ops[i].busy_seconds / op.count * op.per_layer[k];
+        floor += price.ops[i].floor_seconds / op.count * op.per_layer[k];
+      }
+      const double sum = branch[0] + branch[1] + branch[2];
+      const double longest = *std::max_element(branch.begin(), branch.end());
+      factor[k] = sum > 0.0 ? std::min(1.0, std::max(longest, floor) / sum) : 1.0;
+    }
+    for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
+      const StepOp& op = graph_.ops[i];
+      if (op.draft || op.segment != segment || op.count == 0.0) continue;
+      double weighted = 0.0;
+      for (std::size_t k = 0; k < kNumKinds; ++k) {
+        weighted += executions(graph_, op, k) * factor[k];
+      }
+      price.ops[i].seconds = price.ops[i].busy_seconds / op.count * weighted;
+    }
+  }
+}
+
+// F11: eager launches. The host issues a layer's kernels in order; the GPU cannot end a layer
+// before its last kernel was issued, nor before the work in front of it is done. Leaves out
+// synchronisations inside a step.
+double StepPricer::host_gap_seconds(const StepPrice& price) const {
+  std::array<double, kNumKinds> layer_seconds{};
+  double other_seconds = 0.0;
+  for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
+    const StepOp& op = graph_.ops[i];
+    if (op.count == 0.0) continue;
+    const double once = price.ops[i].seconds / op.count;
+    double in_layers = 0.0;
+    for (std::size_t k = 0; k < kNumKinds && !op.draft; ++k) {
+      layer_seconds[k] += once * op.per_layer[k];
+      in_layers += executions(graph_, op, k);
+    }
+    other_seconds += once * (op.count - in_layers);
+  }
+  double host_seconds = 0.0;
+  double gpu_end_seconds = 0.0;
+  const double issue = kernels_.host.launch_seconds;
+  for (LayerKind kind : graph_.model.layers) {
+    const auto k = static_cast<std::size_t>(kind);
+    host_seconds += issue * layer_launches_[k];
+    gpu_end_seconds = std::max(gpu_end_seconds + layer_seconds[k], host_seconds);
+  }
+  host_seconds += issue * other_launches_;
+  gpu_end_seconds = std::max(gpu_end_seconds + other_seconds, host_seconds);
+  return std::max(0.0, gpu_end_seconds - price.gpu_seconds);
+}
+
+}  // namespace fulcrum

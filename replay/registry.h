@@ -1,0 +1,20 @@
+// All kernels that can be replayed: one table, in registry.cpp. No static registration.
+#pragma once
+
+#include <vector>
+
+#include "replay/case.h"
+
+namespace fulcrum::replay {
+
+const std::vector<KernelEntry>& registry();
+
+// Null when there is no such kernel.
+const KernelEntry* find_kernel(const std::string& name);
+
+// The parts of the table, one per registry_<family>.cpp.
+std::vector<KernelEntry> selftest_entries();
+std::vector<KernelEntry> gemm_entries();
+std::vector<KernelEntry> moe_entries();
+
+}  // namespace fulcrum::replay

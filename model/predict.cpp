@@ -1,0 +1,200 @@
+#include "model/predict.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <utility>
+
+#include "model/serving.h"
+#include "model/speculation.h"
+
+namespace fulcrum {
+namespace {
+
+/// One concurrency of one replica, priced.
+struct PricedPoint {
+  EffectiveBatch batch;
+  StepPrice decode;
+  double decode_seconds = 0.0;
+  double prefill_seconds = 0.0;
+  double prefill_log_sigma = 0.0;
+  double accept_length = 1.0;
+  ClosedLoopResult serving;
+  /// Of throughput and TPOT: decode and prefill share kernels, so their errors add.
+  double log_sigma = 0.0;
+};
+
+/// Seconds and log spread of one prompt's prefill, in chunks of the engine's size.
+std::pair<double, double> prefill(const Deployment& deployment, const StepPricer& pricer) {
+  const Workload& work = deployment.workload;
+  double done = work.cached_prefix_tokens;
+  double seconds = 0.0;
+  double sigma_seconds = 0.0;
+  StepPrice price;
+  while (done < work.input_tokens) {
+    const double chunk =
+        std::min<double>(deployment.engine.chunked_prefill_tokens, work.input_tokens - done);
+    StepState state;
+    state.tokens_per_request = chunk;
+    state.context = done + chunk / 2.0;  // causal: a token sees what precedes it
+    state.prefill = true;
+    pricer.price(state, price);
+    seconds += price.total_seconds();
+    sigma_seconds += price.total_seconds() * price.log_sigma;
+    done += chunk;
+  }
+  return {seconds, seconds > 0.0 ? sigma_seconds / seconds : 0.0};
+}
+
+PricedPoint price_point(const Deployment& deployment, const StepPricer& pricer, double concurrency,
+                        const CeilingOptions& ceiling) {
+  const Workload& work = deployment.workload;
+  const int drafts = deployment.speculation.draft_tokens;
+  PricedPoint point;
+  const double per_replica = std::max(1.0, concurrency / deployment.replicas());
+  point.batch =
+      effective_batch(deployment, per_replica, work.input_tokens + work.output_tokens / 2.0);
+  if (point.batch.requests < 1.0) return point;
+  point.accept_length = ceiling.accept_all_drafts_free
+                            ? 1.0 + drafts
+                            : accept_length(deployment.speculation.acceptance);
+  StepState state;
+  state.requests = point.batch.requests;
+  state.tokens_per_request = ceiling.accept_all_drafts_free ? 1.0 : 1.0 + drafts;
+  state.context = work.input_tokens + work.output_tokens / 2.0;
+  state.logits_rows = state.tokens();
+  pricer.price(state, point.decode);
+  const double gap = ceiling.no_gap ? 0.0 : point.decode.gap_seconds;
+  point.decode_seconds = point.decode.gpu_seconds + gap;
+  std::tie(point.prefill_seconds, point.prefill_log_sigma) = prefill(deployment, pricer);
+
+  point.serving = closed_loop({.concurrency = per_replica,
+                               .batch = point.batch.requests,
+                               .output_tokens = work.output_tokens,
+                               .accept_length = point.accept_length,
+                               .step_seconds = point.decode_seconds,
+                               .prefill_seconds = point.prefill_seconds});
+  const double decode_part = decode_steps(work.output_tokens, point.accept_length) *
+                             point.decode_seconds / point.batch.requests;
+  point.log_sigma =
+      (decode_part * point.decode.log_sigma + point.prefill_seconds * point.prefill_log_sigma) /
+      (decode_part + point.prefill_seconds);
+  return point;
+}
+
+std::vector<BreakdownLine> breakdown_of(const StepPricer& pricer, const StepPrice& price) {
+  std::vector<BreakdownLine> lines;
+  const double total = price.total_seconds();
+  for (std::size_t i = 0; i < price.ops.size(); ++i) {
+    const StepOp& op = pricer.graph().ops[i];
+    const PricedOp& priced = price.ops[i];
+    const KernelBinding& bound = pricer.binding(op);
+    if (bound.law == "fused") continue;
+    BreakdownLine line;
+    line.op = (op.draft ? "draft." : "") + std::string(name_of(op.id));
+    line.family = op.family;
+    line.kernel = bound.kernel;
+    line.count = op.count;
+    line.seconds = priced.seconds;
+    line.floor_seconds = priced.floor_seconds;
+    line.limiter = priced.limiter;
+    line.basis = bound.basis;
+    const auto same = std::find_if(lines.begin(), lines.end(),
+                                   [&](const BreakdownLine& l) { return l.op == line.op; });
+    if (same != lines.end()) {
+      same->count += line.count;
+      same->seconds += line.seconds;
+      same->floor_seconds += line.floor_seconds;
+    } else {
+      lines.push_back(std::move(line));
+    }
+  }
+  BreakdownLine gap;
+  gap.op = "gap";
+  gap.kernel = price.eager ? "host launches (eager)" : "host, between steps";
+  gap.count = 1.0;
+  gap.seconds = price.gap_seconds;
+  lines.push_back(std::move(gap));
+  for (BreakdownLine& line : lines) line.share_fraction = line.seconds / total;
+  return lines;
+}
+
+void warn_about(const Deployment& deployment, const StepPricer& pricer, const PricedPoint& point,
+                double concurrency, std::vector<std::string>& warnings) {
+  const auto at = [&] {
+    return " at concurrency " + std::to_string(static_cast<long long>(concurrency));
+  };
+  if (point.batch.requests < 1.0) {
+    warnings.push_back("the weights leave no room for one request" + at() +
+                       ": no throughput is predicted");
+    return;
+  }
+  if (point.decode.eager && deployment.engine.cuda_graph) {
+    warnings.push_back("the step runs eager" + at() +
+                       ": its tokens exceed the captured graph sizes");
+  }
+  double assumed = 0.0;
+  for (std::size_t i = 0; i < point.decode.ops.size(); ++i) {
+    const StepOp& op = pricer.graph().ops[i];
+    if (pricer.binding(op).basis == Basis::kAssumed) assumed += point.decode.ops[i].seconds;
+  }
+  const int percent = static_cast<int>(std::lround(100.0 * assumed / point.decode.total_seconds()));
+  constexpr int kWorthSaying = 10;
+  if (percent >= kWorthSaying) {
+    warnings.push_back(std::to_string(percent) + " % of the step" + at() +
+                       " rests on assumed kernel costs");
+  }
+}
+
+}  // namespace
+
+Prediction predict(const Deployment& deployment) {
+  const StepPricer pricer(deployment);
+  Prediction prediction;
+  prediction.scenario = deployment.name;
+  for (double concurrency : deployment.workload.concurrency) {
+    const PricedPoint priced = price_point(deployment, pricer, concurrency, {});
+    warn_about(deployment, pricer, priced, concurrency, prediction.warnings);
+    PredictionPoint point;
+    point.concurrency = concurrency;
+    point.effective_batch = priced.batch.requests * deployment.replicas();
+    point.batch_limiter = priced.batch.limiter;
+    point.memory = memory_ledger(deployment, std::max(1.0, priced.batch.requests));
+    if (priced.batch.requests >= 1.0) {
+      point.accept_length = priced.accept_length;
+      point.step_seconds = log_normal_interval(priced.decode_seconds, priced.decode.log_sigma);
+      point.tpot_seconds = log_normal_interval(priced.serving.tpot_seconds, priced.log_sigma);
+      point.ttft_seconds = log_normal_interval(priced.serving.ttft_seconds, priced.log_sigma);
+      point.output_tokens_per_second = log_normal_interval(
+          priced.serving.output_tokens_per_second * deployment.replicas(), priced.log_sigma);
+      if (priced.serving.tpot_seconds > 0.0) {
+        point.output_tokens_per_second_per_user =
+            log_normal_interval(1.0 / priced.serving.tpot_seconds, priced.log_sigma);
+      }
+      point.prefill_seconds = priced.prefill_seconds;
+      point.eager = priced.decode.eager;
+      point.breakdown = breakdown_of(pricer, priced.decode);
+    }
+    prediction.points.push_back(std::move(point));
+  }
+  return prediction;
+}
+
+Throughput closed_loop_throughput(const Deployment& deployment, double concurrency,
+                                  const CeilingOptions& ceiling) {
+  StepPricer pricer(deployment);
+  pricer.set_free(ceiling.free_ops);
+  const PricedPoint point = price_point(deployment, pricer, concurrency, ceiling);
+  Throughput out;
+  out.output_tokens_per_second = point.serving.output_tokens_per_second * deployment.replicas();
+  out.tpot_seconds = point.serving.tpot_seconds;
+  out.ttft_seconds = point.serving.ttft_seconds;
+  out.step_seconds = point.decode_seconds;
+  out.prefill_seconds = point.prefill_seconds;
+  out.accept_length = point.accept_length;
+  out.log_sigma = point.log_sigma;
+  out.batch = point.batch;
+  return out;
+}
+
+}  // namespace fulcrum

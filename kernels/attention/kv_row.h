@@ -23,29 +23,29 @@ static_assert(kKvFp8Values + kKvRopeValues == kKvHeadDim);
 static_assert(kKvScales * kKvScaleGroup == kKvFp8Values);
 static_assert(kKvRowBytes == 584);
 
-/// A pool of pages. Row r lives in page r / rows_per_page at place r % rows_per_page.
-/// rows_per_page is a power of two, page_stride_bytes a multiple of 16, `pages` 16-byte aligned.
+// A pool of pages. Row r lives in page r / rows_per_page at place r % rows_per_page.
+// rows_per_page is a power of two, page_stride_bytes a multiple of 16, `pages` 16-byte aligned.
 struct KvPool {
   std::uint8_t* pages = nullptr;
   std::int32_t rows_per_page_log2 = 0;
   std::int64_t page_stride_bytes = 0;
 };
 
-/// Smallest page stride that holds the rows: data, then scales, padded to a multiple of 576 bytes
-/// as the engines' pools are.
+// Smallest page stride that holds the rows: data, then scales, padded to a multiple of 576 bytes
+// as the engines' pools are.
 constexpr std::int64_t kv_page_stride_bytes(int rows_per_page_log2) {
   const std::int64_t used = std::int64_t{kKvRowBytes} << rows_per_page_log2;
   return (used + kKvDataBytes - 1) / kKvDataBytes * kKvDataBytes;
 }
 
-/// Offset of a row's 576 data bytes from `pages`.
+// Offset of a row's 576 data bytes from `pages`.
 constexpr std::int64_t kv_data_offset(const KvPool& pool, std::int32_t row) {
   const std::int64_t page = row >> pool.rows_per_page_log2;
   const std::int64_t place = row & ((1 << pool.rows_per_page_log2) - 1);
   return page * pool.page_stride_bytes + place * kKvDataBytes;
 }
 
-/// Offset of a row's 8-byte scale record from `pages`.
+// Offset of a row's 8-byte scale record from `pages`.
 constexpr std::int64_t kv_scale_offset(const KvPool& pool, std::int32_t row) {
   const std::int64_t page = row >> pool.rows_per_page_log2;
   const std::int64_t place = row & ((1 << pool.rows_per_page_log2) - 1);

@@ -22,7 +22,7 @@ struct SparseMlaShape {
   std::int32_t compressed_width = 0;  // row slots per token in compressed_rows (512, or context / 128)
 };
 
-/// Pointers are device pointers for the kernels and host pointers for the reference.
+// Pointers are device pointers for the kernels and host pointers for the reference.
 struct SparseMlaProblem {
   SparseMlaShape shape;
   const std::uint16_t* query = nullptr;           // BF16 [tokens, heads, 512]
@@ -38,19 +38,19 @@ struct SparseMlaProblem {
   float* workspace = nullptr;                     // sparse_mla_workspace_floats(...) floats
 };
 
-/// How the split-K kernel cuts the work. heads_per_block in {16, 32, 64}.
+// How the split-K kernel cuts the work. heads_per_block in {16, 32, 64}.
 struct SparseMlaPlan {
   std::int32_t heads_per_block = 0;
   std::int32_t num_splits = 0;
 };
 
-/// Chooses head tile and split count so that one wave of blocks covers the device.
-/// `shared_bytes_per_block` is the opt-in limit, `shared_bytes_per_sm` the capacity of one SM.
+// Chooses head tile and split count so that one wave of blocks covers the device.
+// `shared_bytes_per_block` is the opt-in limit, `shared_bytes_per_sm` the capacity of one SM.
 SparseMlaPlan plan_sparse_mla(const SparseMlaShape& shape, int num_sms, int shared_bytes_per_block,
                               int shared_bytes_per_sm);
 
-/// Shared memory of one split-K block: query tile, one tile of 32 dequantised rows, two of raw rows, scores,
-/// weights, and two floats per head. Asserted against the kernel's own struct.
+// Shared memory of one split-K block: query tile, one tile of 32 dequantised rows, two of raw rows, scores,
+// weights, and two floats per head. Asserted against the kernel's own struct.
 constexpr int sparse_mla_split_k_shared_bytes(int heads_per_block) {
   constexpr int kTileRows = 32;
   constexpr int kStages = 2;
@@ -59,16 +59,16 @@ constexpr int sparse_mla_split_k_shared_bytes(int heads_per_block) {
          kStages * kTileRows * (kKvRowBytes + 8);
 }
 
-/// Floats of partial outputs and log-sum-exps for `num_splits` partial results per token and head.
-/// The row loop always uses two (window, compressed).
+// Floats of partial outputs and log-sum-exps for `num_splits` partial results per token and head.
+// The row loop always uses two (window, compressed).
 std::int64_t sparse_mla_workspace_floats(const SparseMlaShape& shape, std::int32_t num_splits);
 
-/// Compulsory traffic and arithmetic when `rows_per_token` rows are really attended: each row, query and
-/// output once. 4 x 512 FLOP per row and head (scores and values).
+// Compulsory traffic and arithmetic when `rows_per_token` rows are really attended: each row, query and
+// output once. 4 x 512 FLOP per row and head (scores and values).
 Claim sparse_mla_claim(const SparseMlaShape& shape, double rows_per_token);
 
-/// What the row loop asks of the cache hierarchy: it reads the rows once per head, and computes over the
-/// padded width whatever the counts are.
+// What the row loop asks of the cache hierarchy: it reads the rows once per head, and computes over the
+// padded width whatever the counts are.
 Claim sparse_mla_row_loop_claim(const SparseMlaShape& shape, double rows_per_token);
 
 }  // namespace fulcrum::kernels

@@ -7,21 +7,21 @@
 
 namespace fulcrum::kernels {
 
-/// Row loop: a launch over the window slots, one over the compressed slots, one that merges and adds the
-/// sink. Workspace for two splits.
+// Row loop: a launch over the window slots, one over the compressed slots, one that merges and adds the
+// sink. Workspace for two splits.
 cudaError_t sparse_mla_row_loop(const SparseMlaProblem& problem, cudaStream_t stream);
 
-/// Tensor-core split-K. cudaErrorInvalidValue when the plan does not fit the shape or the device.
+// Tensor-core split-K. cudaErrorInvalidValue when the plan does not fit the shape or the device.
 cudaError_t sparse_mla_split_k(const SparseMlaProblem& problem, const SparseMlaPlan& plan,
                                cudaStream_t stream);
 
-/// Plan for the current device.
+// Plan for the current device.
 cudaError_t plan_sparse_mla_for_device(const SparseMlaShape& shape, SparseMlaPlan* plan);
 
 namespace detail {
 
-/// Partial results of one split: normalised outputs [split, tokens, heads, 512] followed by base-2
-/// log-sum-exps [split, tokens, heads]; an empty split has -inf and undefined outputs.
+// Partial results of one split: normalised outputs [split, tokens, heads, 512] followed by base-2
+// log-sum-exps [split, tokens, heads]; an empty split has -inf and undefined outputs.
 struct SparseMlaPartials {
   float* out = nullptr;
   float* log2_sum = nullptr;

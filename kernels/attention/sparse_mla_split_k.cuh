@@ -39,8 +39,8 @@ struct SplitKShared {
   float denominator[kHeads];
 };
 
-/// Four E4M3 codes -> two BF16 pairs, without their scale and 2^-120 too small: the code's exponent and
-/// mantissa bits land in BF16's lowest exponent and highest mantissa bits, subnormals included.
+// Four E4M3 codes -> two BF16 pairs, without their scale and 2^-120 too small: the code's exponent and
+// mantissa bits land in BF16's lowest exponent and highest mantissa bits, subnormals included.
 __device__ __forceinline__ uint2 spread_e4m3(std::uint32_t codes) {
   const std::uint32_t low = __byte_perm(codes, 0, 0x1404);   // codes 0 and 1 in the high bytes of the halves
   const std::uint32_t high = __byte_perm(codes, 0, 0x3424);  // codes 2 and 3
@@ -130,8 +130,8 @@ __device__ __forceinline__ void dequantise_tile(SplitKShared<kHeadTiles>& shared
   }
 }
 
-/// scores[head][row] of one tile. Warps share the head tiles x 4 row groups of 8; two accumulator sets
-/// halve the chain of dependent instructions.
+// scores[head][row] of one tile. Warps share the head tiles x 4 row groups of 8; two accumulator sets
+// halve the chain of dependent instructions.
 template <int kHeadTiles>
 __device__ __forceinline__ void score_tile(SplitKShared<kHeadTiles>& shared, float scale_log2, int warp,
                                            int lane) {
@@ -180,8 +180,8 @@ __device__ __forceinline__ void score_tile(SplitKShared<kHeadTiles>& shared, flo
   }
 }
 
-/// Running softmax of one head, held by the kSplitKThreads / heads threads that share the head. `sum` is this
-/// thread's share of the denominator.
+// Running softmax of one head, held by the kSplitKThreads / heads threads that share the head. `sum` is this
+// thread's share of the denominator.
 struct RunningSoftmax {
   float largest = -INFINITY;
   float sum = 0.0F;

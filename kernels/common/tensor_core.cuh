@@ -13,14 +13,14 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-/// Copies 16 bytes global -> shared asynchronously, bypassing L1; writes zeros when `valid` is false.
+// Copies 16 bytes global -> shared asynchronously, bypassing L1; writes zeros when `valid` is false.
 __device__ __forceinline__ void copy_async_16(std::uint32_t shared, const void* global,
                                               bool valid = true) {
   const int size = valid ? 16 : 0;
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared), "l"(global), "r"(size));
 }
 
-/// The same for 8 bytes (through L1: the .cg form takes 16 bytes only).
+// The same for 8 bytes (through L1: the .cg form takes 16 bytes only).
 __device__ __forceinline__ void copy_async_8(std::uint32_t shared, const void* global,
                                              bool valid = true) {
   const int size = valid ? 8 : 0;
@@ -34,7 +34,7 @@ __device__ __forceinline__ void copy_async_wait() {
   asm volatile("cp.async.wait_group %0;\n" ::"n"(kPending) : "memory");
 }
 
-/// Four 8x8 16-bit matrices; lane l supplies the address of row l % 8 of matrix l / 8.
+// Four 8x8 16-bit matrices; lane l supplies the address of row l % 8 of matrix l / 8.
 __device__ __forceinline__ void load_matrix_x4(std::uint32_t (&r)[4], std::uint32_t shared) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -50,7 +50,7 @@ __device__ __forceinline__ void load_matrix_x4_transposed(std::uint32_t (&r)[4],
                : "memory");
 }
 
-/// c += a * b, BF16 inputs, FP32 accumulation.
+// c += a * b, BF16 inputs, FP32 accumulation.
 __device__ __forceinline__ void mma_bf16(float (&c)[4], const std::uint32_t (&a)[4],
                                          std::uint32_t b0, std::uint32_t b1) {
   asm volatile(
@@ -60,7 +60,7 @@ __device__ __forceinline__ void mma_bf16(float (&c)[4], const std::uint32_t (&a)
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/// c += a * b, FP16 inputs, FP32 accumulation.
+// c += a * b, FP16 inputs, FP32 accumulation.
 __device__ __forceinline__ void mma_f16(float (&c)[4], const std::uint32_t (&a)[4],
                                         std::uint32_t b0, std::uint32_t b1) {
   asm volatile(
@@ -70,8 +70,8 @@ __device__ __forceinline__ void mma_f16(float (&c)[4], const std::uint32_t (&a)[
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/// c += a * b on 16x8x8 with TF32 inputs (FP32 registers whose low 13 mantissa bits are ignored).
-/// A[i]: rows group (+8 for odd i), column pair (+4 for i >= 2); B[i]: row pair (+4 for i = 1), column group.
+// c += a * b on 16x8x8 with TF32 inputs (FP32 registers whose low 13 mantissa bits are ignored).
+// A[i]: rows group (+8 for odd i), column pair (+4 for i >= 2); B[i]: row pair (+4 for i = 1), column group.
 __device__ __forceinline__ void mma_tf32(float (&c)[4], const std::uint32_t (&a)[4],
                                          std::uint32_t b0, std::uint32_t b1) {
   asm volatile(
@@ -81,7 +81,7 @@ __device__ __forceinline__ void mma_tf32(float (&c)[4], const std::uint32_t (&a)
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/// 16-byte streaming load: data that this launch reads once.
+// 16-byte streaming load: data that this launch reads once.
 __device__ __forceinline__ uint4 load_streaming(const void* global) {
   uint4 v;
   asm volatile("ld.global.L1::no_allocate.L2::128B.v4.u32 {%0,%1,%2,%3}, [%4];\n"
@@ -107,7 +107,7 @@ __device__ __forceinline__ float warp_max(float value) {
   return warp_reduce(value, [](float a, float b) { return fmaxf(a, b); });
 }
 
-/// Sum over the block; every thread gets it. `scratch` holds 32 floats; blockDim.x a multiple of 32.
+// Sum over the block; every thread gets it. `scratch` holds 32 floats; blockDim.x a multiple of 32.
 __device__ __forceinline__ float block_sum(float value, float* scratch) {
   value = warp_sum(value);
   const int warp = static_cast<int>(threadIdx.x) / 32;

@@ -61,9 +61,11 @@ struct LeastSquaresOptions {
   double step_tolerance = 1e-12;      ///< relative, in scaled parameters
   double gradient_tolerance = 1e-12;  ///< largest cosine between residual and a Jacobian column
   double initial_damping = 1e-3;      ///< relative to the squared column norms
-  int num_starts = 1;                 ///< > 1: Latin hypercube over the boxes, start point included
-  int short_iterations = 12;          ///< iterations each start gets before the best are finished
-  int num_finished = 3;               ///< starts that are run to convergence
+  /// Second-order steps: one more evaluation a step, for narrow curved valleys of smooth models.
+  bool geodesic_acceleration = false;
+  int num_starts = 1;         ///< > 1: Latin hypercube over the boxes, start point included
+  int short_iterations = 12;  ///< iterations each start gets before the best are finished
+  int num_finished = 3;       ///< starts that are run to convergence
   std::uint64_t seed = 1;
   /// Singular values of the column-scaled Jacobian below this fraction of the largest are null.
   double rank_tolerance = 1e-10;

@@ -1,6 +1,7 @@
 #include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "calibrate/trust_region.h"
 
@@ -9,9 +10,10 @@ namespace {
 
 /// Linearised, robust-weighted problem at x, reduced to p rows.
 struct Linearisation {
-  Eigen::MatrixXd r;         // [p,p]
-  Eigen::VectorXd c;         // [p], Q^T residual
-  Eigen::VectorXd gradient;  // [p]
+  Eigen::MatrixXd r;          // [p,p]
+  Eigen::VectorXd c;          // [p], Q^T residual
+  Eigen::VectorXd gradient;   // [p]
+  Eigen::VectorXd row_scale;  // [n], robust weights' roots
   double residual_norm = 0.0;
 };
 
@@ -45,6 +47,7 @@ Linearisation linearise(const LeastSquaresProblem& problem, const LeastSquaresOp
   linear.r = factor.r();
   linear.c = factor.c();
   linear.gradient = linear.r.transpose() * linear.c;
+  linear.row_scale = std::move(row_scale);
   linear.residual_norm = std::sqrt(linear.c.squaredNorm() + factor.rest_squared());
   return linear;
 }
@@ -91,6 +94,38 @@ Eigen::VectorXd bounded_step(const LeastSquaresProblem& problem, const Linearisa
     }
     return step;
   }
+}
+
+/// Second-order correction along `step` (geodesic acceleration: Transtrum and Sethna,
+/// arXiv:1201.5885): the residuals' curvature along the step, by one more evaluation, pulled back
+/// through the damped normal equations. Absent if the curvature is so strong that the step itself
+/// is not to be trusted.
+std::optional<Eigen::VectorXd> accelerate(const LeastSquaresProblem& problem,
+                                          const Linearisation& linear, const Eigen::VectorXd& x,
+                                          const Eigen::VectorXd& residuals,
+                                          const RowMatrix& jacobian, const Eigen::VectorXd& scale,
+                                          const Eigen::VectorXd& step, double damping) {
+  constexpr double kFraction = 0.1;  // where along the step the curvature is sampled (same paper)
+  constexpr double kTrust = 0.75;    // largest |correction| / |step| (same paper, alpha)
+  Eigen::VectorXd ahead(residuals.size());
+  if (!evaluate_weighted(problem, x + kFraction * step, ahead, nullptr)) return std::nullopt;
+  const Eigen::VectorXd curvature =
+      2.0 / kFraction * ((ahead - residuals) / kFraction - jacobian * step);
+  const Eigen::VectorXd pulled =
+      jacobian.transpose() * linear.row_scale.cwiseAbs2().cwiseProduct(curvature);
+  Eigen::MatrixXd normal = linear.r.transpose() * linear.r;
+  normal.diagonal() += damping * scale.cwiseAbs2();
+  Eigen::VectorXd correction = -0.5 * normal.ldlt().solve(pulled);
+  for (Eigen::Index j = 0; j < step.size(); ++j) {
+    const Unknown& unknown = problem.unknowns[static_cast<std::size_t>(j)];
+    if (step[j] == 0.0) correction[j] = 0.0;  // held or on a bound
+    const double end = std::clamp(x[j] + step[j] + correction[j], unknown.lower, unknown.upper);
+    correction[j] = end - x[j] - step[j];
+  }
+  if (!(2.0 * correction.cwiseProduct(scale).norm() <= kTrust * step.cwiseProduct(scale).norm())) {
+    return std::nullopt;
+  }
+  return correction;
 }
 
 std::vector<bool> movable_unknowns(const LeastSquaresProblem& problem, const Eigen::VectorXd& x,
@@ -175,9 +210,10 @@ Run run_levenberg_marquardt(const LeastSquaresProblem& problem, const LeastSquar
     if (fresh) {
       linear = linearise(problem, options, run.x, residuals, jacobian);
       for (Eigen::Index j = 0; j < p; ++j) {
-        // More's scaling: column norms may grow but not shrink, so the region never opens along a
-        // direction only because the model went flat there. A column of zeros is given 1.
-        scale[j] = std::max(scale[j], linear.r.col(j).norm());
+        // More's scaling lets column norms grow but never shrink, so that the region does not open
+        // along a direction only because the model went flat there. Here they forget slowly:
+        // MGH10 passes through columns 1e36 larger than those at its solution.
+        scale[j] = std::max(0.8 * scale[j], linear.r.col(j).norm());
         if (scale[j] == 0.0) scale[j] = 1.0;
       }
       movable = movable_unknowns(problem, run.x, linear.gradient);
@@ -197,10 +233,18 @@ Run run_levenberg_marquardt(const LeastSquaresProblem& problem, const LeastSquar
     }
     const double predicted =
         0.5 * (linear.c.squaredNorm() - (linear.c + linear.r * step).squaredNorm());
-    const Eigen::VectorXd trial = run.x + step;
+    Eigen::VectorXd trial = run.x + step;
+    bool trusted = true;
+    if (options.geodesic_acceleration) {
+      ++run.num_evaluations;
+      const auto correction =
+          accelerate(problem, linear, run.x, residuals, jacobian, scale, step, damping);
+      trusted = correction.has_value();
+      if (trusted) trial += *correction;
+    }
     double trial_cost = std::numeric_limits<double>::infinity();
     ++run.num_evaluations;
-    if (evaluate_weighted(problem, trial, trial_residuals, nullptr)) {
+    if (trusted && evaluate_weighted(problem, trial, trial_residuals, nullptr)) {
       trial_cost = total_cost(problem, options, trial, trial_residuals);
     }
     const double decrease = run.cost - trial_cost;

@@ -27,6 +27,7 @@ TEST_P(NistStrd, CertifiedValuesAreReachedFromThePublishedStart) {
   options.step_tolerance = 1e-15;
   options.gradient_tolerance = 1e-14;
   options.rank_tolerance = 1e-14;
+  options.geodesic_acceleration = true;
   const LeastSquaresSummary summary = solve(problem, options);
 
   double parameter_digits = 11.0;

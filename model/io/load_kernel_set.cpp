@@ -1,0 +1,274 @@
+#include "model/io/load_kernel_set.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "model/io/data_dir.h"
+#include "model/io/json_reader.h"
+#include "model/io/load_calibration.h"
+#include "model/io/load_hardware.h"
+
+namespace fulcrum::io {
+namespace {
+
+using nlohmann::json;
+
+/// Added spread when parameters come from another GPU of the same architecture: the project's bar
+/// for moved parameters is a median error of 10 %, which is a log spread of 0.10 / 0.674.
+constexpr double kTransferLogSigma = 0.15;
+
+struct Context {
+  const Hardware& hardware;
+  std::optional<Calibration> calibration;
+  std::optional<Hardware> measured_on;  ///< set when the calibration is another GPU's
+  std::vector<InputProblem>& problems;
+  bool moved = false;
+};
+
+void read_traits(JsonObject& object, KernelTraits& traits) {
+  constexpr std::array<std::string_view, 2> kWidths{"live", "configured"};
+  constexpr std::array<std::string_view, 2> kWoA{"fp8", "bf16"};
+  constexpr std::array<std::string_view, 2> kScales{"e8m0", "fp32"};
+  traits.heads_padded_to =
+      object.integer_or("heads_padded_to", Range{0, 1024}, traits.heads_padded_to);
+  traits.attention_rows = static_cast<Width>(
+      object.choice_or("attention_rows", kWidths, static_cast<std::size_t>(traits.attention_rows)));
+  traits.indexer_keys = static_cast<Width>(
+      object.choice_or("indexer_keys", kWidths, static_cast<std::size_t>(traits.indexer_keys)));
+  traits.wo_a_bf16 = object.choice_or("wo_a", kWoA, traits.wo_a_bf16 ? 1 : 0) == 1;
+  traits.mxfp4_scales_as_fp32 =
+      object.choice_or("mxfp4_scales", kScales, traits.mxfp4_scales_as_fp32 ? 1 : 0) == 1;
+  traits.index_row_bytes =
+      object.number_or("index_row_bytes", Range{1, 1024}, traits.index_row_bytes);
+  traits.side_stream_max_tokens =
+      object.number_or("side_stream_max_tokens", kNonNegative, traits.side_stream_max_tokens);
+  object.ignore("note");
+}
+
+/// A rate moves with the device's bandwidth; latencies and ratios stay as they are.
+double moved_value(double value, const ParameterInfo& info, const Context& context) {
+  if (!context.measured_on || info.transfer != Transfer::kPerSecond) return value;
+  return value * context.hardware.memory_bandwidth_gb_per_s.value /
+         context.measured_on->memory_bandwidth_gb_per_s.value;
+}
+
+void read_parameters(JsonObject& object, const LawInfo& law, KernelBinding& binding,
+                     Context& context) {
+  std::map<std::string, Sourced, std::less<>> inline_values;
+  object.optional_object("parameters", [&](JsonObject& parameters) {
+    for (const ParameterInfo& info : law.parameters) {
+      if (parameters.has(info.name)) {
+        inline_values.emplace(info.name,
+                              parameters.sourced(info.name, Range{info.lower, info.upper}));
+      }
+    }
+  });
+  const CalibratedSeries* series = nullptr;
+  if (object.has("calibration")) {
+    const std::string id = object.string("calibration");
+    if (!context.calibration) {
+      object.problem("calibration", "no calibration is shipped for " + context.hardware.name,
+                     "a GPU of a calibrated architecture, or inline parameters");
+      return;
+    }
+    const auto it = context.calibration->series.find(id);
+    if (it == context.calibration->series.end()) {
+      std::vector<std::string> ids;
+      for (const auto& [name, unused] : context.calibration->series) ids.push_back(name);
+      const auto near = nearest_name(id, ids);
+      object.problem("calibration", "\"" + id + "\" is not in " + context.calibration->file,
+                     near ? "did you mean \"" + *near + "\"?" : "a series of that file");
+      return;
+    }
+    series = &it->second;
+    context.moved = context.moved || context.measured_on.has_value();
+  }
+  std::vector<double> values;
+  bool all_inline = true;
+  for (const ParameterInfo& info : law.parameters) {
+    if (const auto it = inline_values.find(info.name); it != inline_values.end()) {
+      values.push_back(it->second.value);
+      continue;
+    }
+    all_inline = false;
+    if (series != nullptr) {
+      if (const auto it = series->parameters.find(info.name); it != series->parameters.end()) {
+        values.push_back(moved_value(it->second.value, info, context));
+        continue;
+      }
+    }
+    object.problem("parameters", "has no \"" + std::string(info.name) + "\"",
+                   "inline, or in the named calibration series");
+  }
+  if (values.size() != law.parameters.size()) return;
+  binding.cost = law.make(values);
+  if (series != nullptr) {
+    const double moved = context.measured_on ? kTransferLogSigma : 0.0;
+    binding.log_sigma = std::max(series->log_sigma, moved);
+    if (!all_inline) binding.basis = Basis::kFitted;
+    if (binding.source.empty()) binding.source = series->source;
+  }
+}
+
+KernelBinding read_binding(JsonObject& object, Context& context) {
+  constexpr std::array<std::string_view, 5> kBases{"datasheet", "measured", "fitted", "derived",
+                                                   "assumed"};
+  KernelBinding binding;
+  binding.kernel = object.string("kernel");
+  binding.source = object.string_or("source", "");
+  object.ignore("note");
+  binding.basis = static_cast<Basis>(
+      object.choice_or("basis", kBases, static_cast<std::size_t>(Basis::kAssumed)));
+  binding.launches = object.number_or("launches", kNonNegative, 1.0);
+  binding.law = object.string("law");
+  if (binding.law == "fused") {
+    binding.fused_into = object.string("fused_into");
+    binding.launches = 0.0;
+    return binding;
+  }
+  const LawInfo* law = find_law(binding.law);
+  if (law == nullptr) {
+    std::string allowed = "fused";
+    for (const LawInfo& info : law_table()) allowed += ", " + std::string(info.name);
+    object.problem("law", "is " + found(binding.law), allowed);
+    object.ignore("parameters");
+    object.ignore("calibration");
+    object.ignore("log_sigma");
+    return binding;
+  }
+  read_parameters(object, *law, binding, context);
+  if (object.has("log_sigma") || !object.has("calibration")) {
+    binding.log_sigma = object.number("log_sigma", Range{0.0, 5.0});
+  } else {
+    object.ignore("log_sigma");
+  }
+  if (binding.source.empty()) object.problem("source", "is missing", "where the cost comes from");
+  return binding;
+}
+
+bool is_slot_or_op(const std::string& name) {
+  for (int i = 0; i < kNumOpIds; ++i) {
+    const auto id = static_cast<OpId>(i);
+    if (name == name_of(id) || name == slot_of(id)) return true;
+  }
+  return false;
+}
+
+/// Slot or op name -> the JSON of its binding with the file and pointer it stands at.
+struct Placed {
+  json value;
+  std::string file;
+  std::string pointer;
+};
+using BindingMap = std::map<std::string, Placed, std::less<>>;
+
+void collect_bindings(JsonObject& kernels, BindingMap& into) {
+  kernels.each_member([&](const std::string& name, const json& value) {
+    if (!is_slot_or_op(name)) {
+      kernels.problem(name, "is not an op or a slot of the step graph",
+                      "e.g. fp8_gemm, attention, routed_experts, wqkv_a");
+      return;
+    }
+    into.insert_or_assign(name, Placed{value, kernels.file(), kernels.pointer_to(name)});
+  });
+}
+
+void apply_changes(const KernelSetChanges& changes, BindingMap& bindings, KernelTraits& traits,
+                   std::vector<InputProblem>& problems) {
+  if (changes.traits.is_object()) {
+    JsonObject object(changes.traits, changes.file, "/traits", problems);
+    read_traits(object, traits);
+    object.reject_unknown();
+  }
+  if (!changes.kernels.is_object()) return;
+  BindingMap changed;
+  JsonObject object(changes.kernels, changes.file, "/kernels", problems);
+  collect_bindings(object, changed);
+  for (auto& [name, placed] : changed) {
+    if (placed.value.is_string()) {
+      // The binding of the same slot in another shipped set.
+      const std::string other =
+          resolve("kernels", placed.value.get<std::string>(), placed.file, placed.pointer);
+      const json document = read_json_file(other);
+      const json::json_pointer place("/kernels/" + name);
+      if (!document.contains(place)) {
+        problems.push_back({placed.file, placed.pointer,
+                            "\"" + placed.value.get<std::string>() + "\" binds no " + name, ""});
+        continue;
+      }
+      placed = Placed{document.at(place), other, "/kernels/" + name};
+    }
+    // A changed slot replaces the set's own bindings of that slot's ops.
+    for (int i = 0; i < kNumOpIds; ++i) {
+      const auto id = static_cast<OpId>(i);
+      if (name == slot_of(id) && name != name_of(id)) bindings.erase(std::string(name_of(id)));
+    }
+    bindings.insert_or_assign(name, placed);
+  }
+}
+
+}  // namespace
+
+KernelSet load_kernel_set(const std::string& name, const std::string& file,
+                          const std::string& pointer, const Hardware& hardware,
+                          const KernelSetChanges& changes, std::vector<std::string>& warnings) {
+  const std::string path = resolve("kernels", name, file, pointer);
+  const json document = read_json_file(path);
+  std::vector<InputProblem> problems;
+  Context context{hardware, find_calibration(hardware), std::nullopt, problems};
+  if (context.calibration && context.calibration->hardware != hardware.name) {
+    context.measured_on = load_hardware(
+        resolve("hardware", context.calibration->hardware, context.calibration->file, "/hardware"));
+  }
+  JsonObject object(document, path, "", problems);
+  throw_if_any(problems);
+  KernelSet set;
+  object.schema("fulcrum/kernel_set/1");
+  set.name = object.string("name");
+  set.label = object.string("label");
+  set.architecture = object.string("architecture");
+  object.ignore("source");
+  object.object("traits", [&](JsonObject& traits) { read_traits(traits, set.traits); });
+  object.object("host", [&](JsonObject& host) {
+    const Sourced launch = host.sourced("launch_seconds", Range{0, 1e-2});
+    const Sourced step = host.sourced("step_seconds", Range{0, 1.0});
+    set.host = {launch.value, step.value, launch.basis, launch.source};
+  });
+  BindingMap bindings;
+  object.object("kernels", [&](JsonObject& kernels) { collect_bindings(kernels, bindings); });
+  object.reject_unknown();
+  apply_changes(changes, bindings, set.traits, problems);
+
+  std::map<std::string, KernelBinding, std::less<>> read;
+  for (const auto& [key, placed] : bindings) {
+    JsonObject entry(placed.value, placed.file, placed.pointer, problems);
+    if (!placed.value.is_object()) continue;
+    read.emplace(key, read_binding(entry, context));
+    entry.reject_unknown();
+  }
+  for (int i = 0; i < kNumOpIds; ++i) {
+    const auto id = static_cast<OpId>(i);
+    auto it = read.find(name_of(id));
+    if (it == read.end()) it = read.find(slot_of(id));
+    if (it == read.end()) {
+      problems.push_back({path, "/kernels",
+                          "binds neither " + std::string(name_of(id)) + " nor its slot " +
+                              std::string(slot_of(id)),
+                          ""});
+      continue;
+    }
+    set.binding(id) = it->second;
+  }
+  throw_if_any(problems);
+  if (context.moved) {
+    warnings.push_back("no calibration for " + hardware.name + ": parameters moved from " +
+                       context.calibration->hardware + " through the hardware files");
+  }
+  return set;
+}
+
+}  // namespace fulcrum::io

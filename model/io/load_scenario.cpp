@@ -1,0 +1,212 @@
+#include "model/io/load_scenario.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <string_view>
+
+#include "model/io/data_dir.h"
+#include "model/io/json_reader.h"
+#include "model/io/load_hardware.h"
+#include "model/io/load_kernel_set.h"
+#include "model/io/load_model.h"
+
+namespace fulcrum::io {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::array<std::string_view, 3> kTopologies{"pcie_switch", "dual_socket", "nvlink"};
+constexpr Range kTokens{1, 1e9};
+constexpr Range kConcurrency{1, 1e6};
+
+void read_engine(JsonObject& object, EngineSettings& engine) {
+  constexpr std::array<std::string_view, 2> kKinds{"sglang", "vllm"};
+  engine.kind = static_cast<EngineKind>(object.choice("kind", kKinds));
+  engine.memory_fraction = object.number("memory_fraction", Range{0.0, 1.0, true});
+  engine.max_running_requests = object.integer("max_running_requests", Range{1, 1e6});
+  engine.max_context_tokens = object.integer("max_context_tokens", kTokens);
+  engine.cuda_graph = object.boolean_or("cuda_graph", true);
+  engine.graph_capture_max_tokens =
+      object.number_or("graph_capture_max_tokens", kNonNegative, 256.0);
+  engine.chunked_prefill_tokens = object.integer("chunked_prefill_tokens", kTokens);
+}
+
+void read_speculation(JsonObject& object, const ModelConfig& model, Speculation& speculation) {
+  constexpr std::array<std::string_view, 2> kMethods{"none", "mtp"};
+  const bool mtp = object.choice("method", kMethods) == 1;
+  if (!mtp) {
+    // Settings of a method that is switched off stay legal, so that --set can switch it.
+    object.each_member([](const std::string&, const json&) {});
+    return;
+  }
+  speculation.draft_tokens = object.integer("draft_tokens", Range{1, 32});
+  speculation.acceptance = object.numbers("acceptance", kFraction);
+  speculation.acceptance_source = object.string("acceptance_source");
+  if (static_cast<int>(speculation.acceptance.size()) != speculation.draft_tokens) {
+    object.problem("acceptance",
+                   "has " + std::to_string(speculation.acceptance.size()) + " entries",
+                   "one per draft token: " + std::to_string(speculation.draft_tokens));
+  }
+  if (model.num_mtp_layers < 1) {
+    object.problem("method", "is \"mtp\" but the model has no draft layer", "none");
+  }
+}
+
+void read_workload(JsonObject& object, Workload& workload) {
+  workload.input_tokens = object.number("input_tokens", kTokens);
+  workload.output_tokens = object.number("output_tokens", kTokens);
+  workload.cached_prefix_tokens = object.number_or("cached_prefix_tokens", Range{0, 1e9}, 0.0);
+  workload.concurrency = object.numbers("concurrency", kConcurrency);
+  if (workload.concurrency.empty()) {
+    object.problem("concurrency", "names no concurrency", "at least one number from 1");
+  }
+  workload.num_prompts = object.numbers_or("num_prompts", kConcurrency, {});
+  if (workload.cached_prefix_tokens >= workload.input_tokens) {
+    object.problem("cached_prefix_tokens", "covers the whole prompt", "less than input_tokens");
+  }
+  object.ignore("note");
+}
+
+void check_parallelism(JsonObject& object, const Deployment& deployment) {
+  if (const auto why = tensor_parallel_problem(deployment.model, deployment.tensor_parallel)) {
+    object.problem("tensor_parallel",
+                   "is " + std::to_string(deployment.tensor_parallel) + ": " + *why,
+                   "a degree that divides it, e.g. 1, 2, 4 or 8");
+  }
+  if (deployment.num_gpus % deployment.tensor_parallel != 0) {
+    object.problem("tensor_parallel",
+                   "is " + std::to_string(deployment.tensor_parallel) + " on " +
+                       std::to_string(deployment.num_gpus) + " GPUs",
+                   "a divisor of num_gpus");
+  }
+  if (deployment.tensor_parallel % deployment.expert_parallel != 0) {
+    object.problem("expert_parallel", "is " + std::to_string(deployment.expert_parallel),
+                   "a divisor of tensor_parallel");
+  }
+  if (deployment.tensor_parallel > 1) {
+    if (!deployment.topology) {
+      object.problem("topology", "is missing", "how the GPUs of one replica are linked");
+    } else if (deployment.hardware.link(*deployment.topology) == nullptr) {
+      object.problem("topology",
+                     "is " +
+                         std::string(kTopologies[static_cast<std::size_t>(*deployment.topology)]) +
+                         ", which " + deployment.hardware.name + " does not have",
+                     "a topology in the \"links\" of the hardware file");
+    }
+  }
+  const double longest = deployment.workload.input_tokens + deployment.workload.output_tokens;
+  if (longest > deployment.engine.max_context_tokens) {
+    object.problem("workload", "input plus output is " + std::to_string(std::llround(longest)),
+                   "at most engine.max_context_tokens = " +
+                       std::to_string(deployment.engine.max_context_tokens));
+  }
+  if (deployment.engine.max_context_tokens > deployment.model.max_position) {
+    object.problem(
+        "engine/max_context_tokens", "is " + std::to_string(deployment.engine.max_context_tokens),
+        "at most max_position_embeddings = " + std::to_string(deployment.model.max_position));
+  }
+}
+
+}  // namespace
+
+ScenarioDocument read_scenario(const std::string& name) {
+  const std::string path = resolve("scenarios", name, "command line", "SCENARIO");
+  return {path, read_json_file(path)};
+}
+
+std::pair<std::string, std::string> split_assignment(const std::string& assignment) {
+  const std::size_t equals = assignment.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw InputError({"command line", "--set", "is \"" + assignment + "\"",
+                      "PATH=VALUE, e.g. engine.cuda_graph=false"});
+  }
+  return {assignment.substr(0, equals), assignment.substr(equals + 1)};
+}
+
+void set_value(ScenarioDocument& document, const std::string& path, json value) {
+  std::string pointer = path;
+  if (!path.starts_with('/')) {
+    pointer = "/" + path;
+    std::replace(pointer.begin(), pointer.end(), '.', '/');
+  }
+  try {
+    document.value[json::json_pointer(pointer)] = std::move(value);
+  } catch (const json::exception&) {
+    throw InputError({"command line", "--set",
+                      "\"" + path + "\" does not name a place in " + document.file,
+                      "a dotted path such as engine.cuda_graph, or a JSON pointer"});
+  }
+}
+
+void set_value(ScenarioDocument& document, const std::string& path, const std::string& text) {
+  json value = json::parse(text, nullptr, false);
+  if (value.is_discarded()) value = text;
+  set_value(document, path, std::move(value));
+}
+
+Deployment resolve_scenario(const ScenarioDocument& document, std::vector<std::string>& warnings) {
+  std::vector<InputProblem> problems;
+  JsonObject object(document.value, document.file, "", problems);
+  throw_if_any(problems);
+  const std::string base = std::filesystem::path(document.file).parent_path().string();
+
+  Deployment deployment;
+  object.schema("fulcrum/scenario/1");
+  deployment.name = object.string("name");
+  deployment.description = object.string_or("description", "");
+  const std::string model = object.string("model");
+  const std::string hardware = object.string("hardware");
+  const std::string kernel_set = object.string("kernel_set");
+  throw_if_any(problems);
+  deployment.model = load_model(resolve("models", model, document.file, "/model", base));
+  deployment.hardware =
+      load_hardware(resolve("hardware", hardware, document.file, "/hardware", base));
+
+  deployment.num_gpus = object.integer("num_gpus", Range{1, 1024});
+  deployment.tensor_parallel = object.integer("tensor_parallel", Range{1, 64});
+  deployment.expert_parallel = object.integer_or("expert_parallel", Range{1, 64}, 1);
+  if (object.has("topology")) {
+    deployment.topology = static_cast<Topology>(object.choice("topology", kTopologies));
+  }
+  object.object("engine", [&](JsonObject& engine) { read_engine(engine, deployment.engine); });
+  object.object("speculation", [&](JsonObject& speculation) {
+    read_speculation(speculation, deployment.model, deployment.speculation);
+  });
+  object.optional_object("routing", [&](JsonObject& routing) {
+    constexpr std::array<std::string_view, 2> kRoutings{"uniform", "power_law"};
+    deployment.routing =
+        routing.choice("distribution", kRoutings) == 0 ? Routing::kUniform : Routing::kPowerLaw;
+    deployment.power_law_alpha = routing.number_or("power_law_alpha", Range{0, 4}, 0.0);
+    deployment.neighbour_correlation =
+        routing.number_or("neighbour_correlation", Range{0, 0.99}, 0.0);
+    routing.ignore("source");
+  });
+  object.object("workload",
+                [&](JsonObject& workload) { read_workload(workload, deployment.workload); });
+  KernelSetChanges changes{document.file, json(), json()};
+  if (const json* kernels = object.raw("kernels")) changes.kernels = *kernels;
+  if (const json* traits = object.raw("traits")) changes.traits = *traits;
+  object.reject_unknown();
+  check_parallelism(object, deployment);
+  throw_if_any(problems);
+  deployment.kernels = load_kernel_set(kernel_set, document.file, "/kernel_set",
+                                       deployment.hardware, changes, warnings);
+  const std::string architecture = "sm_" + deployment.hardware.compute_capability;
+  const std::string wanted = deployment.kernels.architecture;
+  std::string have;
+  for (char c : architecture) {
+    if (c != '.') have += c;
+  }
+  // sm_121 runs sm_120 kernels of the same family; otherwise a set is for its architecture only.
+  if (have.substr(0, have.size() - 1) != wanted.substr(0, wanted.size() - 1)) {
+    throw InputError({document.file, "/kernel_set",
+                      "is \"" + kernel_set + "\" for " + wanted + ", but " +
+                          deployment.hardware.name + " is " + have,
+                      "a kernel set of that architecture"});
+  }
+  return deployment;
+}
+
+}  // namespace fulcrum::io

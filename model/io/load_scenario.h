@@ -1,0 +1,33 @@
+// Reads a scenario (schema fulcrum/scenario/1), applies changes, and resolves what it names.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/deployment.h"
+
+namespace fulcrum::io {
+
+/// A scenario document before it is resolved; changes are applied to the JSON.
+struct ScenarioDocument {
+  std::string file;
+  nlohmann::json value;
+};
+
+/// data/scenarios/<name>.json or a path.
+ScenarioDocument read_scenario(const std::string& name);
+
+/// Sets the value at a dotted path ("engine.cuda_graph") or a JSON pointer ("/engine/cuda_graph").
+/// `text` is parsed as JSON, else taken as a string. Unknown paths are found when resolving.
+void set_value(ScenarioDocument& document, const std::string& path, const std::string& text);
+void set_value(ScenarioDocument& document, const std::string& path, nlohmann::json value);
+
+/// "PATH=VALUE" as given on a command line. Throws InputError without a '='.
+std::pair<std::string, std::string> split_assignment(const std::string& assignment);
+
+/// Loads model, hardware and kernel set. Throws InputError naming every problem found.
+Deployment resolve_scenario(const ScenarioDocument& document, std::vector<std::string>& warnings);
+
+}  // namespace fulcrum::io

@@ -19,9 +19,13 @@ std::string data_dir() {
     throw InputError({"environment", "FULCRUM_DATA_DIR", std::string("is \"") + dir + "\"",
                       "an existing directory"});
   }
-  for (const char* dir : {FULCRUM_SOURCE_DATA_DIR, FULCRUM_INSTALL_DATA_DIR}) {
-    std::error_code ignored;
-    if (fs::is_directory(dir, ignored)) return dir;
+  std::error_code ignored;
+  // Beside the running program first: an installed tree may have been moved, or staged elsewhere.
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  const fs::path beside = program.parent_path().parent_path() / "share" / "fulcrum" / "data";
+  for (const fs::path& dir :
+       {beside, fs::path(FULCRUM_SOURCE_DATA_DIR), fs::path(FULCRUM_INSTALL_DATA_DIR)}) {
+    if (fs::is_directory(dir, ignored)) return dir.string();
   }
   throw InputError({"environment", "FULCRUM_DATA_DIR", "no data directory was found",
                     "set it to the data/ folder of the source tree"});

@@ -6,7 +6,8 @@
 
 namespace fulcrum::io {
 
-/// $FULCRUM_DATA_DIR, else the installed share/fulcrum/data, else the source tree's data/.
+/// $FULCRUM_DATA_DIR, else share/fulcrum/data beside the running program's bin/, else the source
+/// tree's data/, else the configured install prefix.
 /// Throws InputError when none exists.
 std::string data_dir();
 

@@ -25,4 +25,14 @@ run(${WORK_DIR}/build/consumer)
 
 if("fulcrum_cli" IN_LIST targets)
   run(${prefix}/bin/fulcrum predict --json)
+  # Broken scenarios in the installed data must be noticed: proof that this data was read.
+  file(GLOB scenarios ${prefix}/share/fulcrum/data/scenarios/*.json)
+  foreach(scenario IN LISTS scenarios)
+    file(WRITE ${scenario} "{")
+  endforeach()
+  execute_process(COMMAND ${prefix}/bin/fulcrum predict RESULT_VARIABLE result OUTPUT_QUIET
+    ERROR_QUIET)
+  if(NOT result EQUAL 2)
+    message(FATAL_ERROR "the installed program did not read its installed data (exit ${result})")
+  endif()
 endif()

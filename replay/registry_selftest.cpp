@@ -89,7 +89,7 @@ KernelEntry entry(const char* name, const char* family, const char* summary,
 std::vector<KernelEntry> selftest_entries() {
   KernelEntry empty = entry("empty", "selftest", "an empty kernel: the launch floor",
                             make_plain<EmptyCase>);
-  empty.calibration_shapes = ";";
+  empty.calibration_shapes = std::string(";");  // One shape without dimensions.
   KernelEntry spin = entry(
       "spin", "selftest", "one thread that spins for a known time on %globaltimer",
       [](const Shape& shape, const CaseOptions&) -> std::unique_ptr<Case> {
@@ -100,7 +100,7 @@ std::vector<KernelEntry> selftest_entries() {
                       .default_value = 200'000,
                       .min = 1'000,
                       .max = 1'000'000'000}};
-  spin.calibration_shapes = "ns=200000;ns=1000000";
+  spin.calibration_shapes = std::string("ns=200000;ns=1000000");
   return {empty, spin,
           entry("fault_illegal_address", "fault", "writes outside every allocation",
                 make_plain<IllegalAddressCase>),

@@ -1,0 +1,149 @@
+#include <algorithm>
+#include <iostream>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/scenario_options.h"
+#include "cli/table.h"
+#include "model/io/write_results.h"
+#include "model/predict.h"
+
+namespace fulcrum::cli {
+namespace {
+
+std::string range_of(const Interval& interval, std::string (*format)(double)) {
+  return format(interval.p05) + " - " + format(interval.p95);
+}
+
+std::string throughput_range(const Interval& interval) { return range_of(interval, format_number); }
+
+void print_summary(const Prediction& prediction, const TerminalStyle& style) {
+  Table table({{"C"},
+               {"batch"},
+               {"limited by", Align::kLeft},
+               {"step"},
+               {"TPOT"},
+               {"TTFT"},
+               {"tok/s"},
+               {"5 - 95 %", Align::kLeft},
+               {"tok/s/user"}});
+  for (const PredictionPoint& p : prediction.points) {
+    if (p.breakdown.empty()) {
+      table.add({format_number(p.concurrency), "0", std::string(name_of(p.batch_limiter)), "-", "-",
+                 "-", "-", "does not fit", "-"});
+      continue;
+    }
+    table.add({format_number(p.concurrency), format_number(p.effective_batch),
+               std::string(name_of(p.batch_limiter)), format_seconds(p.step_seconds.p50),
+               format_seconds(p.tpot_seconds.p50), format_seconds(p.ttft_seconds.p50),
+               format_number(p.output_tokens_per_second.p50),
+               throughput_range(p.output_tokens_per_second),
+               format_number(p.output_tokens_per_second_per_user.p50)});
+  }
+  table.print(std::cout, style);
+}
+
+void print_breakdown(const PredictionPoint& point, std::size_t lines, const TerminalStyle& style) {
+  std::vector<BreakdownLine> sorted = point.breakdown;
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
+  const double step = point.step_seconds.p50;
+  std::cout << '\n'
+            << bold("C=" + format_number(point.concurrency) + ": one decode step, " +
+                        format_seconds(step) + (point.eager ? ", eager" : ", CUDA graph"),
+                    style)
+            << '\n';
+  Table table({{"op", Align::kLeft},
+               {"kernel", Align::kLeft, true},
+               {"count"},
+               {"time"},
+               {"share"},
+               {"", Align::kLeft},
+               {"limiter", Align::kLeft},
+               {"floor"},
+               {"basis", Align::kLeft}});
+  constexpr int kBarWidth = 10;
+  double rest = 0.0;
+  double rest_floor = 0.0;
+  double rest_count = 0.0;
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    const BreakdownLine& line = sorted[i];
+    if (i >= lines) {
+      rest += line.seconds;
+      rest_floor += line.floor_seconds;
+      rest_count += line.count;
+      continue;
+    }
+    table.add({line.op, line.kernel, format_number(line.count), format_seconds(line.seconds),
+               format_percent(line.share_fraction), bar(line.share_fraction, kBarWidth, style),
+               std::string(name_of(line.limiter)), format_seconds(line.floor_seconds),
+               line.op == "gap" ? "" : std::string(name_of(line.basis))});
+  }
+  if (rest > 0.0) {
+    table.add({"(others)", "", format_number(rest_count), format_seconds(rest),
+               format_percent(rest / step), bar(rest / step, kBarWidth, style), "",
+               format_seconds(rest_floor), ""});
+  }
+  table.print(std::cout, style);
+}
+
+void print_memory(const Deployment& deployment, const MemoryLedger& memory) {
+  std::cout << "\nmemory per GPU: " << format_bytes(memory.budget.value()) << " usable of "
+            << format_bytes(memory.capacity.value()) << " = weights "
+            << format_bytes(memory.weights.value());
+  if (memory.draft_weights > Bytes(0.0)) {
+    std::cout << " + draft " << format_bytes(memory.draft_weights.value());
+  }
+  std::cout << " + request state " << format_bytes(memory.request_state.value()) << " + KV pool "
+            << format_bytes(memory.kv_pool.value()) << " ("
+            << static_cast<long long>(memory.pool_tokens) << " tokens at "
+            << format_number(memory.pool_bytes_per_token.value()) << " B)\n";
+  if (!memory.fits) {
+    std::cout << "the weights leave no room for a request at memory_fraction "
+              << deployment.engine.memory_fraction << '\n';
+  }
+}
+
+}  // namespace
+
+int run_predict(const Arguments& arguments) {
+  namespace po = boost::program_options;
+  po::options_description options = scenario_options();
+  options.add_options()("lines", po::value<std::size_t>()->default_value(14),
+                        "ops to list per step; the rest is summed")(
+      "no-breakdown", po::bool_switch(), "only the summary table");
+  const HelpText help{
+      "fulcrum predict [SCENARIO] [OPTIONS]",
+      "Prices one decode step kernel by kernel and says what a client sees at each concurrency.",
+      "  fulcrum predict campaign-a --concurrency 1,8,16 --set engine.cuda_graph=false"};
+  po::variables_map values;
+  if (!parse(arguments, help, options, {"scenario"}, values)) return 0;
+
+  std::vector<std::string> warnings;
+  const Deployment deployment = io::resolve_scenario(scenario_of(values), warnings);
+  Prediction prediction = predict(deployment);
+  prediction.warnings.insert(prediction.warnings.begin(), warnings.begin(), warnings.end());
+  if (values["json"].as<bool>()) {
+    std::cout << io::to_json(prediction).dump(1) << '\n';
+    return 0;
+  }
+  const TerminalStyle style = TerminalStyle::of_stdout();
+  std::cout << bold(deployment.name, style) << ": " << deployment.model.name << " on "
+            << deployment.num_gpus << "x " << deployment.hardware.label << ", TP"
+            << deployment.tensor_parallel << ", kernels " << deployment.kernels.name << "\n\n";
+  print_summary(prediction, style);
+  if (!values["no-breakdown"].as<bool>()) {
+    for (const PredictionPoint& point : prediction.points) {
+      if (!point.breakdown.empty()) {
+        print_breakdown(point, values["lines"].as<std::size_t>(), style);
+      }
+    }
+  }
+  print_memory(deployment, prediction.points.back().memory);
+  std::cout.flush();
+  print_warnings(prediction.warnings);
+  return 0;
+}
+
+}  // namespace fulcrum::cli

@@ -1,0 +1,83 @@
+#include <cstring>
+#include <exception>
+#include <iostream>
+
+#include "cli/command.h"
+#include "cli/options.h"
+#include "model/errors.h"
+
+namespace fulcrum::cli {
+namespace {
+
+constexpr int kRunTimeFailure = 1;
+constexpr int kBadInput = 2;
+
+constexpr Command kCommands[] = {
+    {"predict", "what a deployment does: step breakdown, TPOT, TTFT, tok/s", run_predict},
+    {"levers", "what each change gives, its ceiling, its cost, whether to do it", run_levers},
+};
+
+void print_usage(std::ostream& out) {
+  out << "Fulcrum " FULCRUM_VERSION
+         ": predict what a lever moves before you pull it.\n\n"
+         "usage: fulcrum COMMAND [OPTIONS]\n\ncommands:\n";
+  for (const Command& command : commands()) {
+    out << "  " << command.name << std::string(12 - command.name.size(), ' ') << command.summary
+        << '\n';
+  }
+  out << "\n`fulcrum COMMAND --help` explains a command with an example.\n"
+         "exit status: 0 ok, 1 run-time failure, 2 bad input or usage\n";
+}
+
+int dispatch(const Arguments& arguments) {
+  if (arguments.empty()) {
+    print_usage(std::cerr);
+    return kBadInput;
+  }
+  const std::string& name = arguments.front();
+  if (name == "--help" || name == "-h" || name == "help") {
+    print_usage(std::cout);
+    return 0;
+  }
+  if (name == "--version") {
+    std::cout << "fulcrum " FULCRUM_VERSION "\n";
+    return 0;
+  }
+  for (const Command& command : commands()) {
+    if (name == command.name) {
+      return command.run(Arguments(arguments.begin() + 1, arguments.end()));
+    }
+  }
+  std::string known;
+  for (const Command& command : commands()) {
+    known += (known.empty() ? "" : ", ") + std::string(command.name);
+  }
+  throw InputError({"command line", "", "\"" + name + "\" is not a command", known});
+}
+
+}  // namespace
+
+std::span<const Command> commands() { return kCommands; }
+
+}  // namespace fulcrum::cli
+
+int main(int argc, char** argv) {
+  using namespace fulcrum;
+  try {
+    const int status = cli::dispatch(cli::Arguments(argv + 1, argv + argc));
+    std::cout.flush();
+    if (!std::cout) {
+      std::cerr << "fulcrum: error: standard output cannot be written\n";
+      return cli::kRunTimeFailure;
+    }
+    return status;
+  } catch (const InputError& error) {
+    std::cout.flush();
+    std::cerr << "fulcrum: error: " << error.what() << '\n';
+    return cli::kBadInput;
+  } catch (const std::exception& error) {
+    std::cout.flush();
+    std::cerr << "fulcrum: error: " << error.what() << '\n';
+    return cli::kRunTimeFailure;
+  }
+}

@@ -1,0 +1,105 @@
+#include "model/io/write_results.h"
+
+#include <cmath>
+#include <stdexcept>
+
+namespace fulcrum::io {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// The last guard before a number leaves the program: none of the outputs can be negative or NaN.
+double guarded(double value, const char* term) {
+  if (!std::isfinite(value) || value < 0.0) {
+    throw std::runtime_error(std::string("internal error: ") + term + " came out as " +
+                             std::to_string(value));
+  }
+  return value;
+}
+
+ordered_json memory_json(const MemoryLedger& memory) {
+  return {{"capacity", guarded(memory.capacity.value(), "memory capacity")},
+          {"budget", guarded(memory.budget.value(), "memory budget")},
+          {"weights", guarded(memory.weights.value(), "weights")},
+          {"draft_weights", guarded(memory.draft_weights.value(), "draft weights")},
+          {"request_state", guarded(memory.request_state.value(), "request state")},
+          {"kv_pool", guarded(memory.kv_pool.value(), "KV pool")},
+          {"pool_bytes_per_token",
+           guarded(memory.pool_bytes_per_token.value(), "pool bytes per token")}};
+}
+
+ordered_json line_json(const BreakdownLine& line) {
+  return {{"op", line.op},
+          {"family", name_of(line.family)},
+          {"kernel", line.kernel},
+          {"count", guarded(line.count, "count")},
+          {"seconds", guarded(line.seconds, "seconds of an op")},
+          {"share_fraction", guarded(line.share_fraction, "share of an op")},
+          {"limiter", name_of(line.limiter)},
+          {"floor_seconds", guarded(line.floor_seconds, "floor of an op")},
+          {"basis", name_of(line.basis)}};
+}
+
+ordered_json point_json(const PredictionPoint& point) {
+  ordered_json breakdown = ordered_json::array();
+  for (const BreakdownLine& line : point.breakdown) breakdown.push_back(line_json(line));
+  return {{"concurrency", point.concurrency},
+          {"effective_batch", guarded(point.effective_batch, "effective batch")},
+          {"batch_limiter", name_of(point.batch_limiter)},
+          {"accept_length", guarded(point.accept_length, "accept length")},
+          {"step_seconds", to_json(point.step_seconds)},
+          {"tpot_seconds", to_json(point.tpot_seconds)},
+          {"ttft_seconds", to_json(point.ttft_seconds)},
+          {"output_tokens_per_second", to_json(point.output_tokens_per_second)},
+          {"output_tokens_per_second_per_user", to_json(point.output_tokens_per_second_per_user)},
+          {"prefill_seconds", guarded(point.prefill_seconds, "prefill")},
+          {"eager", point.eager},
+          {"fits", point.memory.fits},
+          {"breakdown", std::move(breakdown)},
+          {"memory_bytes", memory_json(point.memory)},
+          {"pool_tokens", guarded(point.memory.pool_tokens, "pool tokens")}};
+}
+
+}  // namespace
+
+ordered_json to_json(const Interval& interval) {
+  return {{"p05", guarded(interval.p05, "a 5 % quantile")},
+          {"p50", guarded(interval.p50, "a median")},
+          {"p95", guarded(interval.p95, "a 95 % quantile")}};
+}
+
+ordered_json to_json(const Prediction& prediction) {
+  ordered_json points = ordered_json::array();
+  for (const PredictionPoint& point : prediction.points) points.push_back(point_json(point));
+  return {{"schema", "fulcrum/prediction/1"},
+          {"scenario", prediction.scenario},
+          {"points", std::move(points)},
+          {"warnings", prediction.warnings}};
+}
+
+ordered_json levers_to_json(const std::string& scenario, const std::vector<LeverResult>& levers,
+                            const std::vector<std::string>& warnings) {
+  ordered_json list = ordered_json::array();
+  for (const LeverResult& lever : levers) {
+    ordered_json entry = {
+        {"name", lever.name},
+        {"title", lever.title},
+        {"concurrency", lever.concurrency},
+        {"gain_ratio", to_json(lever.gain_ratio)},
+        {"ceiling_ratio", guarded(lever.ceiling_ratio, "a ceiling")},
+        {"effort_minutes", guarded(lever.effort_minutes, "effort")},
+        {"gain_per_hour", lever.gain_per_hour},
+        {"verdict", name_of(lever.verdict)},
+        {"repeats_to_see", nullptr},
+        {"reason", lever.reason},
+    };
+    if (lever.repeats_to_see) entry["repeats_to_see"] = *lever.repeats_to_see;
+    list.push_back(std::move(entry));
+  }
+  return {{"schema", "fulcrum/levers/1"},
+          {"scenario", scenario},
+          {"levers", std::move(list)},
+          {"warnings", warnings}};
+}
+
+}  // namespace fulcrum::io

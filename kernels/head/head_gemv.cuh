@@ -45,6 +45,8 @@ __global__ void __launch_bounds__(32 * kGemvWarps, 1) head_gemv_kernel(HeadGemvP
   }
 
   float acc[kRowTiles][kTokenTiles][4] = {};
+  // Unrolled further, the loads of two iterations would cost the registers of a second block per SM.
+#pragma unroll 1
   for (int k = 0; k < depth_per_warp; k += kGemvStep * kGemvUnroll) {
     uint4 w[kGemvUnroll][kRowTiles][2];
 #pragma unroll

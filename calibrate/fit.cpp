@@ -1,0 +1,236 @@
+#include "calibrate/fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "calibrate/law_problem.h"
+#include "calibrate/score.h"
+#include "calibrate/split.h"
+
+namespace fulcrum::calibrate {
+namespace {
+
+/// Huber's k: 95 % efficient for normal errors (Huber 1964).
+constexpr double kHuberEfficiency = 1.345;
+/// Standard deviation over median absolute deviation of a normal distribution.
+constexpr double kMadToSd = 1.4826;
+/// First scale of the loss in log time, before any residual is known: a tenth of an e-fold.
+constexpr double kFirstLossScale = 0.1;
+/// No table repeats better than this (0.2 %): a smaller scale would chase rounding of the times.
+constexpr double kLeastLossScale = 0.002;
+
+std::vector<double> starts_of(const std::vector<ParameterInfo>& parameters) {
+  std::vector<double> start;
+  for (const ParameterInfo& info : parameters) start.push_back(info.start);
+  return start;
+}
+
+std::vector<double> residuals_at(const LeastSquaresProblem& problem, const Eigen::VectorXd& x) {
+  Eigen::VectorXd r(problem.num_residuals);
+  if (!problem.evaluate(x, r, nullptr)) return {};
+  return {r.begin(), r.end()};
+}
+
+double loss_scale(std::span<const double> residuals) {
+  std::vector<double> distance(residuals.begin(), residuals.end());
+  for (double& d : distance) d = std::abs(d);
+  return std::max(kLeastLossScale, kHuberEfficiency * kMadToSd * quantile(distance, 0.5));
+}
+
+LeastSquaresProblem make_problem(const BoundLaw& law, std::span<const Record> records,
+                                 std::vector<std::uint32_t> rows,
+                                 const std::vector<ParameterInfo>& parameters,
+                                 const std::vector<double>& start) {
+  LeastSquaresProblem problem;
+  problem.unknowns = make_unknowns(parameters, start);
+  problem.num_residuals = static_cast<Eigen::Index>(rows.size());
+  problem.evaluate = log_residuals(law, records, std::move(rows), parameters);
+  return problem;
+}
+
+/// Values at the end of a multi-start on few rows.
+std::vector<double> choose_start(const BoundLaw& law, std::span<const Record> records,
+                                 RowIndices rows, const std::vector<ParameterInfo>& parameters,
+                                 const FitOptions& options) {
+  const LeastSquaresProblem problem =
+      make_problem(law, records, thin(rows, options.max_start_rows, options.seed), parameters,
+                   starts_of(parameters));
+  LeastSquaresOptions search;
+  search.loss = Loss::kHuber;
+  search.loss_scale = kFirstLossScale;
+  search.num_starts = options.num_starts;
+  search.max_iterations = options.max_iterations;
+  search.cost_tolerance = 1e-4;
+  search.step_tolerance = 1e-6;
+  search.seed = options.seed;
+  const LeastSquaresSummary summary = solve(problem, search);
+  std::vector<double> start = starts_of(parameters);
+  if (summary.termination == Termination::kInvalidStart) return start;
+  for (std::size_t j = 0; j < start.size(); ++j) {
+    start[j] = from_fit_scale(parameters[j], summary.x[static_cast<Eigen::Index>(j)]);
+  }
+  return start;
+}
+
+/// Numbers groups of the chosen rows 0..G-1.
+std::vector<std::uint32_t> cluster_numbers(const Groups& groups, RowIndices rows,
+                                           std::size_t& count) {
+  constexpr auto kNone = std::numeric_limits<std::uint32_t>::max();
+  std::vector<std::uint32_t> number(groups.size(), kNone);
+  std::vector<std::uint32_t> clusters;
+  count = 0;
+  for (const std::uint32_t i : rows) {
+    std::uint32_t& n = number[groups.of_row[i]];
+    if (n == kNone) n = static_cast<std::uint32_t>(count++);
+    clusters.push_back(n);
+  }
+  return clusters;
+}
+
+void fill_parameters(const std::vector<ParameterInfo>& parameters,
+                     const LeastSquaresSummary& summary, SeriesFit& fit) {
+  for (std::size_t j = 0; j < parameters.size(); ++j) {
+    const ParameterInfo& info = parameters[j];
+    FittedParameter p;
+    p.name = info.name;
+    p.unit = info.unit;
+    p.lower = info.lower;
+    p.upper = info.upper;
+    p.transfer = info.transfer;
+    p.fixed = !(info.lower < info.upper);
+    p.value = std::clamp(from_fit_scale(info, summary.x[static_cast<Eigen::Index>(j)]), info.lower,
+                         info.upper);
+    const auto contains = [&](const std::vector<std::string>& names) {
+      return std::find(names.begin(), names.end(), p.name) != names.end();
+    };
+    if (contains(summary.at_lower_bound)) p.at_bound = AtBound::kLower;
+    if (contains(summary.at_upper_bound)) p.at_bound = AtBound::kUpper;
+    if (summary.standard_errors[j]) {
+      p.standard_error = *summary.standard_errors[j] * (p.log_scale() ? p.value : 1.0);
+    }
+    fit.parameters.push_back(std::move(p));
+  }
+}
+
+void add_design_warnings(std::span<const Record> records, RowIndices rows, std::size_t num_free,
+                         SeriesFit& fit) {
+  if (rows.size() <= num_free) {
+    fit.warnings.push_back(std::to_string(rows.size()) + " rows for " + std::to_string(num_free) +
+                           " parameters: standard errors are unknown");
+  }
+  const bool all_equal = std::all_of(rows.begin(), rows.end(), [&](std::uint32_t i) {
+    return records[i].latency_seconds == records[rows.front()].latency_seconds;
+  });
+  if (rows.size() > 1 && all_equal) fit.warnings.push_back("all rows have the same time");
+  if (!fit.converged) fit.warnings.push_back(std::string("fit: ") + to_string(fit.termination));
+  for (const NullDirection& direction : fit.null_directions) {
+    std::string names;
+    for (const std::string& name : direction.names) names += " " + name;
+    fit.warnings.push_back("not identified by these rows:" + names);
+  }
+}
+
+}  // namespace
+
+std::vector<double> values(const SeriesFit& fit) {
+  std::vector<double> v;
+  for (const FittedParameter& p : fit.parameters) v.push_back(p.value);
+  return v;
+}
+
+SeriesFit fit_rows(const Family& family, const SeriesKey& key, const LawDevice& device,
+                   std::span<const Record> records, const BoundLaw& law, RowIndices rows,
+                   const FitOptions& options, std::optional<std::vector<double>> start) {
+  const std::vector<ParameterInfo> parameters = family.parameters(key, device);
+  SeriesFit fit;
+  fit.key = key;
+  fit.family = family.name;
+  fit.num_rows = rows.size();
+  if (!start) start = choose_start(law, records, rows, parameters, options);
+
+  std::vector<std::uint32_t> used = thin(rows, options.max_rows, options.seed);
+  const Groups groups = group_by_shape(family, records);
+  LeastSquaresProblem problem = make_problem(law, records, used, parameters, *start);
+  problem.clusters = cluster_numbers(groups, used, fit.num_groups);
+  LeastSquaresOptions polish;
+  polish.loss = Loss::kHuber;
+  polish.max_iterations = options.max_iterations;
+  polish.cost_tolerance = 1e-6;
+  polish.step_tolerance = 1e-7;
+  polish.seed = options.seed;
+  Eigen::VectorXd x(static_cast<Eigen::Index>(parameters.size()));
+  for (std::size_t j = 0; j < parameters.size(); ++j) {
+    x[static_cast<Eigen::Index>(j)] = problem.unknowns[j].start;
+  }
+  // The scale of the loss follows the residuals: a second pass with the scale the first has found.
+  LeastSquaresSummary summary;
+  std::vector<double> residuals = residuals_at(problem, x);
+  for (int pass = 0; pass < 2; ++pass) {
+    polish.loss_scale = residuals.empty() ? kFirstLossScale : loss_scale(residuals);
+    summary = solve(problem, polish);
+    if (summary.termination == Termination::kInvalidStart) break;
+    for (std::size_t j = 0; j < parameters.size(); ++j) {
+      problem.unknowns[j].start = summary.x[static_cast<Eigen::Index>(j)];
+    }
+    residuals = residuals_at(problem, summary.x);
+  }
+  fit.converged = summary.converged;
+  fit.termination = summary.termination;
+  fit.condition_number = summary.condition_number;
+  fit.null_directions = summary.null_directions;
+  if (summary.termination == Termination::kInvalidStart) summary.x = x;
+  fit.covariance = summary.covariance.size() > 0 ? summary.covariance
+                                                 : Eigen::MatrixXd::Zero(x.size(), x.size());
+  fill_parameters(parameters, summary, fit);
+
+  for (double& r : residuals) r = -r;  // log(measured / predicted)
+  const auto num_free = static_cast<std::size_t>(std::count_if(
+      fit.parameters.begin(), fit.parameters.end(),
+      [](const FittedParameter& p) { return !p.fixed && p.at_bound == AtBound::kNo; }));
+  // Freedom used up: rows of a shape share an error, so the groups count, not the rows, unless
+  // there are fewer groups than parameters.
+  const double freedom = static_cast<double>(
+      fit.num_groups > 2 * num_free ? fit.num_groups : std::max(used.size(), 2 * num_free + 1));
+  fit.residual =
+      fit_residual_model(residuals, std::sqrt(freedom / (freedom - static_cast<double>(num_free))));
+  add_design_warnings(records, rows, num_free, fit);
+  return fit;
+}
+
+SeriesFit fit_series(const Family& family, const SeriesKey& key, const LawDevice& device,
+                     std::span<const Record> records, const FitOptions& options) {
+  const BoundLaw law = family.bind(key, device, records);
+  std::vector<std::uint32_t> all(records.size());
+  std::iota(all.begin(), all.end(), 0);
+  const std::vector<bool> frontier = family.frontier(records);
+  std::vector<std::uint32_t> outside;
+  for (const std::uint32_t i : all) {
+    if (frontier[i]) outside.push_back(i);
+  }
+  const Groups groups = group_by_shape(family, records);
+  const std::vector<Fold> folds =
+      make_folds(groups, frontier, options.holdout_fraction, options.min_groups_for_single_holdout,
+                 options.num_folds, options.seed);
+
+  ErrorCollector inside_errors, outside_errors;
+  std::optional<std::vector<double>> start;
+  for (const Fold& fold : folds) {
+    if (fold.fitted.empty()) continue;
+    const SeriesFit part = fit_rows(family, key, device, records, law, fold.fitted, options, start);
+    inside_errors.add(part, law, records, fold.held_out);
+    if (!start) outside_errors.add(part, law, records, outside);
+    start = values(part);  // later folds and the last fit begin where this one ended
+  }
+  SeriesFit fit = fit_rows(family, key, device, records, law, all, options, start);
+  fit.fitted = score(fit, law, records, all);
+  fit.inside = inside_errors.statistics();
+  fit.outside = outside_errors.statistics();
+  if (inside_errors.residuals().size() >= kLeastRowsForSpread) {
+    fit.residual = fit_residual_model(inside_errors.residuals());
+  }
+  return fit;
+}
+
+}  // namespace fulcrum::calibrate

@@ -1,0 +1,70 @@
+#include "calibrate/law_problem.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fulcrum::calibrate {
+
+double to_fit_scale(const ParameterInfo& info, double value) {
+  return info.lower > 0.0 ? std::log(value) : value;
+}
+
+double from_fit_scale(const ParameterInfo& info, double x) {
+  return info.lower > 0.0 ? std::exp(x) : x;
+}
+
+std::vector<Unknown> make_unknowns(const std::vector<ParameterInfo>& parameters,
+                                   const std::vector<double>& start) {
+  std::vector<Unknown> unknowns;
+  for (std::size_t j = 0; j < parameters.size(); ++j) {
+    const ParameterInfo& info = parameters[j];
+    Unknown unknown;
+    unknown.name = info.name;
+    unknown.lower = to_fit_scale(info, info.lower);
+    unknown.upper = to_fit_scale(info, info.upper);
+    unknown.start = to_fit_scale(info, std::clamp(start[j], info.lower, info.upper));
+    unknown.fixed = !(info.lower < info.upper);
+    unknowns.push_back(std::move(unknown));
+  }
+  return unknowns;
+}
+
+ResidualFunction log_residuals(const BoundLaw& law, std::span<const Record> records,
+                               std::vector<std::uint32_t> rows,
+                               std::vector<ParameterInfo> parameters) {
+  std::vector<double> log_measured;
+  log_measured.reserve(rows.size());
+  for (const std::uint32_t i : rows) log_measured.push_back(std::log(records[i].latency_seconds));
+  return [&law, rows = std::move(rows), parameters = std::move(parameters),
+          log_measured = std::move(log_measured)](const Eigen::VectorXd& x,
+                                                  Eigen::VectorXd& residuals, RowMatrix* jacobian) {
+    const std::size_t p = parameters.size();
+    std::vector<double> value(p);
+    for (std::size_t j = 0; j < p; ++j) {
+      value[j] = from_fit_scale(parameters[j], x[static_cast<Eigen::Index>(j)]);
+    }
+    std::vector<double> seconds(rows.size());
+    if (jacobian == nullptr) {
+      law.evaluate(value, rows, seconds);
+    } else {
+      law.evaluate_with_gradient(
+          value, rows, seconds,
+          std::span<double>(jacobian->data(), static_cast<std::size_t>(jacobian->size())));
+    }
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (!(seconds[i] > 0.0)) return false;
+      residuals[static_cast<Eigen::Index>(i)] = std::log(seconds[i]) - log_measured[i];
+    }
+    if (jacobian == nullptr) return true;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const double inverse = 1.0 / seconds[i];
+      for (std::size_t j = 0; j < p; ++j) {
+        const double slope = parameters[j].lower > 0.0 ? value[j] : 1.0;
+        (*jacobian)(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) *= inverse * slope;
+      }
+    }
+    return true;
+  };
+}
+
+}  // namespace fulcrum::calibrate

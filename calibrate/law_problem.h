@@ -1,0 +1,26 @@
+// A bound law as a least-squares problem: fit scale, log-time residuals, chain rule.
+#pragma once
+
+#include <vector>
+
+#include "calibrate/family.h"
+#include "calibrate/fit.h"
+#include "calibrate/least_squares.h"
+
+namespace fulcrum::calibrate {
+
+/// Fit scale: log for parameters with a positive lower bound, else the value itself.
+double to_fit_scale(const ParameterInfo& info, double value);
+double from_fit_scale(const ParameterInfo& info, double x);
+
+/// Unknowns in fit scale, starting from `start` (parameter units, clamped into the box).
+std::vector<Unknown> make_unknowns(const std::vector<ParameterInfo>& parameters,
+                                   const std::vector<double>& start);
+
+/// Residuals log(predicted / measured) of `rows`, with Jacobian. Keeps references: `law` and
+/// `records` must outlive the function.
+ResidualFunction log_residuals(const BoundLaw& law, std::span<const Record> records,
+                               std::vector<std::uint32_t> rows,
+                               std::vector<ParameterInfo> parameters);
+
+}  // namespace fulcrum::calibrate

@@ -1,0 +1,167 @@
+// Every shipped file, damaged in many ways, is either read or refused with an InputError that says
+// where. Run under the sanitizers too, this stands in for a coverage-guided fuzzer where the
+// compiler has none.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "model/errors.h"
+#include "model/io/data_dir.h"
+#include "model/io/json_reader.h"
+#include "model/io/load_calibration.h"
+#include "model/io/load_hardware.h"
+#include "model/io/load_lever.h"
+#include "model/io/load_model.h"
+#include "model/io/load_scenario.h"
+#include "tests/fuzz/mutate.h"
+
+namespace fulcrum {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+struct Loader {
+  const char* folder;
+  std::function<void(const std::string& path)> load;
+  bool strict;       ///< unknown keys are errors; published configs carry keys we do not read
+  int num_variants;  ///< per file and kind of damage; scenarios load three more files each
+};
+
+const std::vector<Loader>& loaders() {
+  static const std::vector<Loader> kLoaders{
+      {"hardware", [](const std::string& path) { io::load_hardware(path); }, true, 300},
+      {"models", [](const std::string& path) { io::load_model(path); }, false, 300},
+      {"scenarios",
+       [](const std::string& path) {
+         std::vector<std::string> warnings;
+         io::resolve_scenario(io::read_scenario(path), warnings);
+       },
+       true, 60},
+      {"levers", [](const std::string& path) { io::load_lever(path); }, true, 150},
+      {"calibration", [](const std::string& path) { io::load_calibration(path); }, true, 60},
+  };
+  return kLoaders;
+}
+
+std::string read_text(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return std::move(text).str();
+}
+
+/// Calls `visit` for every shipped file; its variants are written to a scratch file of the same
+/// name, since some schemas repeat the file's stem.
+class ShippedFiles : public testing::Test {
+ protected:
+  ShippedFiles() : scratch_(fs::temp_directory_path() / ("fulcrum-" + std::to_string(getpid()))) {
+    fs::create_directories(scratch_);
+  }
+  ~ShippedFiles() override {
+    std::error_code ignored;
+    fs::remove_all(scratch_, ignored);
+  }
+
+  void visit_all(const std::function<void(const Loader&, const fs::path&)>& visit) {
+    int num_files = 0;
+    for (const Loader& loader : loaders()) {
+      const fs::path folder = fs::path(io::data_dir()) / loader.folder;
+      if (!fs::is_directory(folder)) continue;
+      for (const auto& entry : fs::directory_iterator(folder)) {
+        if (entry.path().extension() != ".json") continue;
+        visit(loader, entry.path());
+        ++num_files;
+      }
+    }
+    EXPECT_GE(num_files, 11);  // 8 GPUs and 3 models at least
+  }
+
+  enum class Outcome { kRead, kRefused, kWrongFailure };
+  Outcome load_text(const Loader& loader, const fs::path& original, const std::string& text) {
+    const fs::path path = scratch_ / original.filename();
+    fs::remove(path);  // ext4 flushes a file that is truncated and rewritten: 5 ms each
+    std::ofstream(path, std::ios::binary) << text;
+    try {
+      loader.load(path.string());
+      return Outcome::kRead;
+    } catch (const InputError& error) {
+      if (error.problems().empty()) return Outcome::kWrongFailure;
+      for (const InputProblem& problem : error.problems()) {
+        if (problem.file.empty() || problem.message.empty()) return Outcome::kWrongFailure;
+      }
+      return Outcome::kRefused;
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << original << ": " << typeid(error).name() << ": " << error.what();
+      return Outcome::kWrongFailure;
+    }
+  }
+
+ private:
+  fs::path scratch_;
+};
+
+TEST_F(ShippedFiles, AreReadAsTheyAre) {
+  visit_all([&](const Loader& loader, const fs::path& path) {
+    EXPECT_EQ(load_text(loader, path, read_text(path)), Outcome::kRead) << path;
+  });
+}
+
+TEST_F(ShippedFiles, DamagedBytesAreReadOrRefused) {
+  fuzz::Generator generator(20260801);
+  visit_all([&](const Loader& loader, const fs::path& path) {
+    const std::string text = read_text(path);
+    for (int i = 0; i < loader.num_variants; ++i) {
+      const std::string variant = fuzz::damage_text(text, generator);
+      EXPECT_NE(load_text(loader, path, variant), Outcome::kWrongFailure) << path << "\n"
+                                                                          << variant;
+    }
+  });
+}
+
+TEST_F(ShippedFiles, TruncatedFilesAreRefused) {
+  fuzz::Generator generator(20260802);
+  visit_all([&](const Loader& loader, const fs::path& path) {
+    const std::string text = read_text(path);
+    const std::size_t last_brace = text.rfind('}');
+    for (int i = 0; i < loader.num_variants / 4; ++i) {
+      const std::string variant = text.substr(0, fuzz::pick(generator, last_brace + 1));
+      EXPECT_EQ(load_text(loader, path, variant), Outcome::kRefused) << path << "\n" << variant;
+    }
+  });
+}
+
+TEST_F(ShippedFiles, DamagedValuesAreReadOrRefused) {
+  fuzz::Generator generator(20260803);
+  visit_all([&](const Loader& loader, const fs::path& path) {
+    const json document = json::parse(read_text(path));
+    for (int i = 0; i < loader.num_variants; ++i) {
+      const json variant = fuzz::damage_value(document, generator);
+      EXPECT_NE(load_text(loader, path, variant.dump()), Outcome::kWrongFailure) << path << "\n"
+                                                                                 << variant.dump(1);
+    }
+  });
+}
+
+TEST_F(ShippedFiles, UnknownKeysAreRefused) {
+  fuzz::Generator generator(20260804);
+  visit_all([&](const Loader& loader, const fs::path& path) {
+    if (!loader.strict) return;
+    const json document = json::parse(read_text(path));
+    for (int i = 0; i < loader.num_variants; ++i) {
+      const json variant = fuzz::rename_key(document, generator);
+      EXPECT_EQ(load_text(loader, path, variant.dump()), Outcome::kRefused)
+          << path << "\n"
+          << json::diff(document, variant).dump(1);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace fulcrum

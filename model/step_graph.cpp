@@ -214,6 +214,9 @@ class GraphBuilder {
         kFfn, 1);
     add(s, OpId::kMoeCombine, OpFamily::kElementwise, kEveryLayer,
         elementwise((model_.top_k + 2.0) * model_.hidden * kBf16));
+    // Casts, fills, index shifts and copies the framework launches between the named kernels.
+    add(s, OpId::kFrameworkCopies, OpFamily::kElementwise, kEveryLayer,
+        elementwise(model_.hidden * kBf16));
     if (tp_ > 1.0) {
       // Two per layer; the embedding's is added once with the head.
       add(s, OpId::kAllReduce, OpFamily::kCollective, {2, 2, 2},

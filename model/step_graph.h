@@ -59,6 +59,7 @@ enum class OpId {
   kSharedSwiglu,
   kSharedDown,
   kMoeCombine,
+  kFrameworkCopies,
   kAllReduce,
   kHcHead,
   kLmHead,
@@ -67,7 +68,7 @@ enum class OpId {
   kMtpEProj,
   kMtpHProj,
 };
-inline constexpr int kNumOpIds = 37;
+inline constexpr int kNumOpIds = 38;
 /// The op's name in kernel sets and results, e.g. "wqkv_a".
 std::string_view name_of(OpId id);
 /// The binding a kernel set may give for many ops at once, e.g. "fp8_gemm" for the 236 block GEMMs.

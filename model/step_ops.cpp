@@ -40,6 +40,7 @@ constexpr std::array<OpNames, kNumOpIds> kOpNames{{
     {"shared_swiglu", "elementwise"},
     {"shared_down", "fp8_gemm"},
     {"moe_combine", "elementwise"},
+    {"framework_copies", "framework_copies"},
     {"all_reduce", "all_reduce"},
     {"hc_head", "elementwise"},
     {"lm_head", "bf16_gemm"},

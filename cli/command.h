@@ -21,5 +21,6 @@ std::span<const Command> commands();
 
 int run_predict(const Arguments& arguments);
 int run_levers(const Arguments& arguments);
+int run_calibrate(const Arguments& arguments);
 
 }  // namespace fulcrum::cli

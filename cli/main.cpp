@@ -15,6 +15,7 @@ constexpr int kBadInput = 2;
 constexpr Command kCommands[] = {
     {"predict", "what a deployment does: step breakdown, TPOT, TTFT, tok/s", run_predict},
     {"levers", "what each change gives, its ceiling, its cost, whether to do it", run_levers},
+    {"calibrate", "fit cost laws to measured kernel times; say how wrong they are", run_calibrate},
 };
 
 void print_usage(std::ostream& out) {

@@ -1,0 +1,153 @@
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "calibrate/io/calibration_file.h"
+
+namespace fulcrum::calibrate::io {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// 9 significant digits: far below any standard error, short enough to read.
+Json number(double value) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.9g", value);
+  return std::strtod(buffer, nullptr);
+}
+
+/// Correlations and shares: 3 decimals.
+Json share(double value) { return std::round(value * 1e3) / 1e3; }
+
+Json errors_json(const ErrorStatistics& e) {
+  return {{"num_rows", e.num_rows},
+          {"median_ape", number(e.median_ape)},
+          {"p90_ape", number(e.p90_ape)},
+          {"bias_log", number(e.bias)},
+          {"coverage_fraction_of_90", number(e.coverage_fraction)}};
+}
+
+const char* transfer_name(Transfer transfer) {
+  switch (transfer) {
+    case Transfer::kDimensionless:
+      return "dimensionless";
+    case Transfer::kTime:
+      return "time";
+    case Transfer::kPerSecond:
+      return "per_second";
+  }
+  return "";
+}
+
+Json parameter_json(const FittedParameter& p) {
+  Json json = {{"name", p.name}, {"unit", p.unit}, {"value", number(p.value)}};
+  json["standard_error"] = p.standard_error ? number(*p.standard_error) : Json(nullptr);
+  json["lower"] = number(p.lower);
+  json["upper"] = number(p.upper);
+  json["state"] = p.fixed                         ? "fixed"
+                  : p.at_bound == AtBound::kLower ? "at_lower_bound"
+                  : p.at_bound == AtBound::kUpper ? "at_upper_bound"
+                  : p.standard_error              ? "fitted"
+                                                  : "not_identified";
+  json["moves_as"] = transfer_name(p.transfer);
+  return json;
+}
+
+/// Row-wise lower triangle without the diagonal, in the order of the parameters.
+Json correlation_json(const SeriesFit& fit) {
+  Json rows = Json::array();
+  for (Eigen::Index i = 0; i < fit.covariance.rows(); ++i) {
+    Json row = Json::array();
+    for (Eigen::Index j = 0; j < i; ++j) {
+      const double product = fit.covariance(i, i) * fit.covariance(j, j);
+      row.push_back(product > 0.0 ? share(fit.covariance(i, j) / std::sqrt(product)) : Json(0.0));
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Json series_json(const SeriesFit& fit, const std::string& data_source) {
+  Json json;
+  json["id"] = series_id(fit.key);
+  json["family"] = fit.family;
+  json["key"] = {{"device", fit.key.device},
+                 {"engine", fit.key.engine},
+                 {"engine_version", fit.key.engine_version},
+                 {"table", fit.key.table},
+                 {"op_name", fit.key.op_name},
+                 {"kernel_source", fit.key.kernel_source},
+                 {"dtype", fit.key.dtype}};
+  json["source"] = data_source;
+  json["num_rows"] = fit.num_rows;
+  json["num_shape_groups"] = fit.num_groups;
+  json["converged"] = fit.converged;
+  json["parameters"] = Json::array();
+  for (const FittedParameter& p : fit.parameters) json["parameters"].push_back(parameter_json(p));
+  json["correlation"] = correlation_json(fit);
+  // A normal distribution with the same 90 % interval, for whoever cannot use the t.
+  json["log_sigma"] = number(half_width(fit.residual, 0.9, 0.0) / 1.6448536269514722);
+  json["residual"] = {{"scale_log", number(fit.residual.scale)},
+                      {"degrees_of_freedom", number(fit.residual.degrees_of_freedom)},
+                      {"median_log", number(fit.residual.bias)}};
+  json["errors"] = Json::object();
+  if (fit.fitted) json["errors"]["fitted_rows"] = errors_json(*fit.fitted);
+  if (fit.inside) json["errors"]["held_out_shapes"] = errors_json(*fit.inside);
+  if (fit.outside) json["errors"]["frontier"] = errors_json(*fit.outside);
+  json["not_identified"] = Json::array();
+  for (const NullDirection& direction : fit.null_directions) {
+    Json entry = Json::array();
+    for (std::size_t k = 0; k < direction.names.size(); ++k) {
+      entry.push_back({{"name", direction.names[k]}, {"share", share(direction.components[k])}});
+    }
+    json["not_identified"].push_back(std::move(entry));
+  }
+  json["warnings"] = fit.warnings;
+  return json;
+}
+
+Json table_json(const TableProvenance& table) {
+  Json reasons = Json::object();
+  for (std::size_t i = 0; i < kNumQuarantineReasons; ++i) {
+    if (table.num_quarantined[i] > 0) {
+      reasons[to_string(static_cast<QuarantineReason>(i))] = table.num_quarantined[i];
+    }
+  }
+  return {{"file", table.file},
+          {"sha256", table.sha256},
+          {"num_rows", table.num_rows},
+          {"num_used", table.num_used},
+          {"quarantined", reasons}};
+}
+
+}  // namespace
+
+std::string calibration_text(const Calibration& calibration) {
+  Json json;
+  json["schema"] = "fulcrum/calibration/1";
+  json["hardware"] = calibration.hardware;
+  json["data_source"] = calibration.data_source;
+  json["date"] = calibration.date;
+  json["git_sha"] = calibration.git_sha;
+  json["tables"] = Json::array();
+  for (const TableProvenance& table : calibration.tables) {
+    json["tables"].push_back(table_json(table));
+  }
+  json["series"] = Json::array();
+  for (const SeriesFit& fit : calibration.series) {
+    json["series"].push_back(series_json(fit, calibration.data_source));
+  }
+  return json.dump(1) + "\n";
+}
+
+void write_calibration(const Calibration& calibration, const std::string& path) {
+  std::ofstream file(path, std::ios::binary);
+  file << calibration_text(calibration);
+  file.close();
+  if (!file) throw std::runtime_error("cannot write " + path);
+}
+
+}  // namespace fulcrum::calibrate::io

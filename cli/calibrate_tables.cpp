@@ -1,0 +1,77 @@
+// Reading, screening and naming tables for `fulcrum calibrate`.
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+
+#include "calibrate/io/read_table.h"
+#include "cli/calibrate_options.h"
+#include "cli/table.h"
+#include "model/io/data_dir.h"
+#include "model/io/load_hardware.h"
+
+namespace fulcrum::cli {
+
+std::string hardware_name(std::string device) {
+  std::replace(device.begin(), device.end(), '_', '-');
+  return device;
+}
+
+std::string percent(const std::optional<double>& fraction) {
+  if (!fraction) return "-";
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.1f %%", *fraction * 100.0);
+  return buffer;
+}
+
+void print_quarantine(const calibrate::MeasurementTable& table, bool verbose) {
+  if (table.quarantined.empty()) return;
+  std::cerr << "note: " << table.file << ": " << table.quarantined.size() << " of "
+            << table.num_rows << " rows set aside:";
+  const auto counts = calibrate::count_reasons(table);
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] == 0) continue;
+    std::cerr << ' ' << counts[i] << ' '
+              << calibrate::to_string(static_cast<calibrate::QuarantineReason>(i));
+  }
+  std::cerr << (verbose ? "\n" : " (--verbose lists them)\n");
+  for (const calibrate::QuarantinedRow& row : table.quarantined) {
+    if (!verbose) break;
+    std::cerr << "  line " << row.line << ": " << calibrate::to_string(row.reason) << ": "
+              << row.detail << '\n';
+  }
+}
+
+std::vector<TablesOfDevice> read_tables(const std::vector<std::string>& files,
+                                        const boost::program_options::variables_map& values) {
+  calibrate::io::TableOrigin origin;
+  const auto text = [&](const char* option) {
+    return values.count(option) != 0 ? values[option].as<std::string>() : std::string();
+  };
+  origin.device = text("device");
+  origin.engine = text("engine");
+  origin.engine_version = text("engine-version");
+
+  std::vector<TablesOfDevice> devices;
+  for (const std::string& file : files) {
+    calibrate::MeasurementTable table = calibrate::io::read_table(file, origin);
+    const std::string name = hardware_name(table.device);
+    auto found = std::find_if(devices.begin(), devices.end(),
+                              [&](const TablesOfDevice& d) { return d.hardware.name == name; });
+    if (found == devices.end()) {
+      TablesOfDevice fresh;
+      fresh.hardware =
+          io::load_hardware(io::resolve("hardware", name, file, "device of the table"));
+      // The tables do not say how the GPUs of a collective were linked: the host's first link.
+      const auto& links = fresh.hardware.links;
+      fresh.device = law_device(fresh.hardware, links.empty() ? nullptr : &links.front());
+      devices.push_back(std::move(fresh));
+      found = devices.end() - 1;
+    }
+    calibrate::screen(table, found->device);
+    print_quarantine(table, values["verbose"].as<bool>());
+    found->tables.push_back(std::move(table));
+  }
+  return devices;
+}
+
+}  // namespace fulcrum::cli

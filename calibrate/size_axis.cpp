@@ -18,7 +18,7 @@ NumberFormat compute_format(const std::string& dtype) {
 }
 
 double weight_bits(const std::string& dtype) {
-  if (dtype.find("4") != std::string::npos) return 4.0;
+  if (dtype.find('4') != std::string::npos) return 4.0;
   return compute_format(dtype) == NumberFormat::kFp8 ? 8.0 : 16.0;
 }
 

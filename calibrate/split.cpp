@@ -1,6 +1,7 @@
 #include "calibrate/split.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <string>
 #include <unordered_map>
@@ -53,7 +54,8 @@ std::vector<Fold> make_folds(const Groups& groups, const std::vector<bool>& fron
   const std::size_t count =
       single ? 1 : std::min(static_cast<std::size_t>(num_folds), order.size());
   std::vector<std::size_t> fold_of(groups.size(), count);  // count = never held out
-  const auto drawn = static_cast<std::size_t>(fraction * static_cast<double>(order.size()) + 0.5);
+  const auto drawn =
+      static_cast<std::size_t>(std::lround(fraction * static_cast<double>(order.size())));
   for (std::size_t k = 0; k < order.size(); ++k) {
     if (!single) {
       fold_of[order[k]] = k % count;

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <numeric>
 #include <sstream>
+#include <utility>
 
 namespace fulcrum::io {
 namespace {
@@ -178,7 +179,7 @@ std::string JsonObject::string(std::string_view key) {
 }
 
 std::string JsonObject::string_or(std::string_view key, std::string fallback) {
-  return has(key) ? string(key) : (ignore(key), fallback);
+  return has(key) ? string(key) : (ignore(key), std::move(fallback));
 }
 
 std::size_t JsonObject::choice(std::string_view key, std::span<const std::string_view> allowed) {
@@ -219,7 +220,7 @@ std::vector<double> JsonObject::numbers(std::string_view key, Range range) {
 
 std::vector<double> JsonObject::numbers_or(std::string_view key, Range range,
                                            std::vector<double> fallback) {
-  return has(key) ? numbers(key, range) : (ignore(key), fallback);
+  return has(key) ? numbers(key, range) : (ignore(key), std::move(fallback));
 }
 
 Sourced JsonObject::sourced(std::string_view key, Range range) {

@@ -7,7 +7,9 @@ namespace fulcrum::replay {
 const std::vector<KernelEntry>& registry() {
   static const std::vector<KernelEntry> table = [] {
     std::vector<KernelEntry> all;
-    for (auto part : {selftest_entries(), gemm_entries(), moe_entries()}) {
+    for (auto part : {selftest_entries(), stream_entries(), gemm_entries(), moe_entries(), attention_entries(),
+                      indexer_entries(), compressor_entries(), mhc_entries(), elementwise_entries(),
+                      router_entries(), head_entries()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;

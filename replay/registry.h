@@ -16,5 +16,13 @@ const KernelEntry* find_kernel(const std::string& name);
 std::vector<KernelEntry> selftest_entries();
 std::vector<KernelEntry> gemm_entries();
 std::vector<KernelEntry> moe_entries();
+std::vector<KernelEntry> stream_entries();
+std::vector<KernelEntry> attention_entries();
+std::vector<KernelEntry> indexer_entries();
+std::vector<KernelEntry> compressor_entries();
+std::vector<KernelEntry> mhc_entries();
+std::vector<KernelEntry> elementwise_entries();
+std::vector<KernelEntry> router_entries();
+std::vector<KernelEntry> head_entries();
 
 }  // namespace fulcrum::replay

@@ -19,7 +19,7 @@ void append_rows(const KvPool& pool, const std::int32_t* slots, int count, std::
 }
 
 void attend(const SparseMlaProblem& problem, const std::vector<Row>& rows, std::int64_t token_head,
-            double sink, double* out) {
+            double sink, double* out, double* magnitude) {
   const std::uint16_t* query = problem.query + token_head * kKvHeadDim;
   std::vector<double> scores(rows.size());
   double largest = sink;
@@ -29,22 +29,28 @@ void attend(const SparseMlaProblem& problem, const std::vector<Row>& rows, std::
     scores[r] = dot * problem.softmax_scale;
     largest = std::max(largest, scores[r]);
   }
-  std::fill(out, out + kKvHeadDim, 0.0);
   if (std::isinf(largest)) return;
   double denominator = std::exp(sink - largest);
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const double weight = std::exp(scores[r] - largest);
     denominator += weight;
-    for (int d = 0; d < kKvHeadDim; ++d) out[d] += weight * rows[r][d];
+    for (int d = 0; d < kKvHeadDim; ++d) {
+      out[d] += weight * rows[r][d];
+      magnitude[d] += weight * std::fabs(rows[r][d]);
+    }
   }
-  for (int d = 0; d < kKvHeadDim; ++d) out[d] /= denominator;
+  for (int d = 0; d < kKvHeadDim; ++d) {
+    out[d] /= denominator;
+    magnitude[d] /= denominator;
+  }
 }
 
 }  // namespace
 
-std::vector<double> sparse_mla_reference(const SparseMlaProblem& problem) {
+SparseMlaReference sparse_mla_reference(const SparseMlaProblem& problem) {
   const SparseMlaShape& shape = problem.shape;
-  std::vector<double> out(static_cast<std::size_t>(shape.num_tokens) * shape.num_heads * kKvHeadDim);
+  const std::size_t size = static_cast<std::size_t>(shape.num_tokens) * shape.num_heads * kKvHeadDim;
+  SparseMlaReference result{std::vector<double>(size), std::vector<double>(size)};
   parallel_for(shape.num_tokens, [&](std::int64_t token) {
     std::vector<Row> rows;
     append_rows(problem.window, problem.window_rows + token * shape.window_width,
@@ -53,10 +59,11 @@ std::vector<double> sparse_mla_reference(const SparseMlaProblem& problem) {
                 std::min(problem.compressed_counts[token], shape.compressed_width), &rows);
     for (std::int64_t head = 0; head < shape.num_heads; ++head) {
       const std::int64_t token_head = token * shape.num_heads + head;
-      attend(problem, rows, token_head, problem.sink[head], out.data() + token_head * kKvHeadDim);
+      attend(problem, rows, token_head, problem.sink[head], result.out.data() + token_head * kKvHeadDim,
+             result.magnitude.data() + token_head * kKvHeadDim);
     }
   });
-  return out;
+  return result;
 }
 
 }  // namespace fulcrum::kernels

@@ -6,8 +6,13 @@
 
 namespace fulcrum::kernels {
 
-// Sparse MLA in double precision over host pointers; problem.out and problem.workspace are not used.
-// Returns [tokens, heads, 512]. Both kernels are checked against it.
-std::vector<double> sparse_mla_reference(const SparseMlaProblem& problem);
+struct SparseMlaReference {
+  std::vector<double> out;        // [tokens, heads, 512]
+  std::vector<double> magnitude;  // the same with |kv| for kv: what an output was summed from
+};
+
+// Sparse MLA in double precision over host pointers; problem.out and problem.workspace are not used. Both
+// kernels are checked against it.
+SparseMlaReference sparse_mla_reference(const SparseMlaProblem& problem);
 
 }  // namespace fulcrum::kernels

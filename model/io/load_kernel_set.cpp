@@ -177,6 +177,26 @@ void collect_bindings(JsonObject& kernels, BindingMap& into) {
   });
 }
 
+/// Replaces "SET" by that set's binding of `name`, and "SET#VARIANT" by one of its variants.
+bool take_from_other_set(const std::string& name, Placed& placed,
+                         std::vector<InputProblem>& problems) {
+  const std::string wanted = placed.value.get<std::string>();
+  const std::size_t hash = wanted.find('#');
+  const std::string other = resolve("kernels", wanted.substr(0, hash), placed.file, placed.pointer);
+  const json document = read_json_file(other);
+  const std::string pointer =
+      hash == std::string::npos ? "/kernels/" + name : "/variants/" + wanted.substr(hash + 1);
+  const json::json_pointer place(pointer);
+  if (!document.contains(place)) {
+    problems.push_back({placed.file, placed.pointer,
+                        "\"" + wanted + "\": " + other + " has nothing at " + pointer,
+                        "SET for its own " + name + ", or SET#VARIANT"});
+    return false;
+  }
+  placed = Placed{document.at(place), other, pointer};
+  return true;
+}
+
 void apply_changes(const KernelSetChanges& changes, BindingMap& bindings, KernelTraits& traits,
                    std::vector<InputProblem>& problems) {
   if (changes.traits.is_object()) {
@@ -189,19 +209,7 @@ void apply_changes(const KernelSetChanges& changes, BindingMap& bindings, Kernel
   JsonObject object(changes.kernels, changes.file, "/kernels", problems);
   collect_bindings(object, changed);
   for (auto& [name, placed] : changed) {
-    if (placed.value.is_string()) {
-      // The binding of the same slot in another shipped set.
-      const std::string other =
-          resolve("kernels", placed.value.get<std::string>(), placed.file, placed.pointer);
-      const json document = read_json_file(other);
-      const json::json_pointer place("/kernels/" + name);
-      if (!document.contains(place)) {
-        problems.push_back({placed.file, placed.pointer,
-                            "\"" + placed.value.get<std::string>() + "\" binds no " + name, ""});
-        continue;
-      }
-      placed = Placed{document.at(place), other, "/kernels/" + name};
-    }
+    if (placed.value.is_string() && !take_from_other_set(name, placed, problems)) continue;
     // A changed slot replaces the set's own bindings of that slot's ops.
     for (int i = 0; i < kNumOpIds; ++i) {
       const auto id = static_cast<OpId>(i);
@@ -232,6 +240,7 @@ KernelSet load_kernel_set(const std::string& name, const std::string& file,
   set.label = object.string("label");
   set.architecture = object.string("architecture");
   object.ignore("source");
+  object.ignore("variants");  // read where a scenario names one
   object.object("traits", [&](JsonObject& traits) { read_traits(traits, set.traits); });
   object.object("host", [&](JsonObject& host) {
     const Sourced launch = host.sourced("launch_seconds", Range{0, 1e-2});

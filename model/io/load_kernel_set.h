@@ -13,7 +13,7 @@ namespace fulcrum::io {
 /// What a scenario changes in a kernel set.
 struct KernelSetChanges {
   std::string file;        ///< where the changes stand, for messages
-  nlohmann::json kernels;  ///< slot or op -> name of the set to take it from, or a binding
+  nlohmann::json kernels;  ///< slot or op -> "SET", "SET#VARIANT", or a binding
   nlohmann::json traits;   ///< partial traits
 };
 

@@ -3,6 +3,8 @@
 // config) or calibrate/families (from a measured row).
 #pragma once
 
+#include <limits>
+
 #include "model/laws/law_device.h"
 
 namespace fulcrum {
@@ -17,6 +19,9 @@ struct GemmLaunch {
   double weight_bits = 16.0;                   ///< stored bits per weight, scales included
   double activation_bits = 16.0;               ///< bits per input element as the kernel reads it
   double output_bits = 16.0;
+  /// Distinct weight bytes read between two uses of these weights. In service every layer's weights
+  /// come between, so none survives in L2; benchmarks that cycle few copies set it.
+  double weight_working_set_bytes = std::numeric_limits<double>::infinity();
 };
 
 /// How tokens pick experts.

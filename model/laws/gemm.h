@@ -1,0 +1,296 @@
+// Cost law of a dense tiled GEMM, C[m,n] = A[m,k] B[n,k]^T, as a library launches it.
+//
+//   t = t0 + quantise(m,k) + sqrt[p]( cta^p + l2^p + dram^p ) + split + throttle
+//   cta   waves x (prologue + k-iterations x iteration);  the CTA whose SM is busy longest
+//   l2    bytes all CTAs fetch (operands re-read by every tile that needs them) / L2 bandwidth
+//   dram  weight bytes the L2 does not hold + activations in and out / DRAM bandwidth
+// p (2 or 4) says how well the three overlap. Which tile and split a library runs is not a
+// parameter but a rule in GemmStructure: by m, the fastest of a menu, or the fewest waves.
+// Launches with m <= gemv_max_m take a separate path without tiles.
+//
+// Leaves out: cluster multicast, several CTAs on one SM, odd alignments, a library's wrong choices
+// (cuBLAS sometimes runs a tile 1.3-2x slower than its own best; the law prices the best).
+// The residual of nine coefficients is quadratic in log2(m), log2(n), log2(k), bounded to
+// +-kGemmResidualBound; structures switch it on only where the physical part alone was measured to
+// miss more on shapes held out.
+#pragma once
+
+#include <cmath>
+
+#include "model/laws/gemm_parameters.h"
+#include "model/laws/launches.h"
+#include "model/laws/law_device.h"
+
+namespace fulcrum {
+
+/// |log(time / physical part)| the learned residual may reach.
+inline constexpr double kGemmResidualBound = 0.2;
+
+/// What the library's rule settles before time is counted; no fitted derivative passes through it.
+struct GemmPlan {
+  double block_m = 0.0;
+  double block_n = 0.0;
+  double split = 1.0;         ///< CTAs that share one output tile along k
+  double tiles_m = 0.0;
+  double tiles = 0.0;         ///< CTAs of the launch, splits included
+  double iterations = 0.0;    ///< k-iterations of one CTA
+  bool gemv = false;
+};
+
+namespace gemm_detail {
+
+template <class Real>
+double plain(const Real& x) {
+  if constexpr (requires { x.value; }) {
+    return x.value;
+  } else {
+    return x;
+  }
+}
+
+template <class Real>
+Real larger(const Real& a, const Real& b) {
+  return plain(a) < plain(b) ? b : a;
+}
+
+/// (a^p + b^p + c^p)^(1/p) for p = 2 or 4.
+template <class Real>
+Real join(Real a, Real b, Real c, int order) {
+  using std::sqrt;
+  a = a * a;
+  b = b * b;
+  c = c * c;
+  if (order == 2) return sqrt(a + b + c);
+  return sqrt(sqrt(a * a + b * b + c * c));
+}
+
+/// Launch quantities every tile shares.
+template <class Real>
+struct Shared {
+  double weight_bytes = 0.0;
+  double input_byte = 0.0;   ///< bytes of one operand element in the tile loop
+  double sm_flop_per_second = 0.0;
+  Real miss_fraction{};      ///< of the weights, fetched from DRAM
+  Real l2_bytes_per_second{};
+  Real dram_seconds{};
+};
+
+/// Share of the weights that the L2 no longer holds when the same weights come round again: none
+/// while the working set fits, all once it is clearly larger (cyclic reuse defeats LRU).
+template <class Real>
+Real miss_fraction(const GemmLaw<Real>& law, const GemmLaunch& launch, const LawDevice& device) {
+  const double working_set = launch.weight_working_set_bytes / device.l2_bytes;
+  if (!(working_set < 1e6)) return Real(1.0);
+  const Real u = (working_set - law.l2_resident_fraction) /
+                 (law.l2_resident_fraction * law.l2_transition_width);
+  if (plain(u) <= 0.0) return Real(0.0);
+  if (plain(u) >= 1.0) return Real(1.0);
+  return u * u * (3.0 - 2.0 * u);
+}
+
+template <class Real>
+Shared<Real> shared_terms(const GemmLaw<Real>& law, const GemmLaunch& launch,
+                          const LawDevice& device) {
+  Shared<Real> s;
+  const double m = launch.m, n = launch.n, k = launch.k, groups = launch.groups;
+  s.input_byte = launch.weight_bits / 8.0;
+  s.weight_bytes = groups * n * k * s.input_byte;
+  s.sm_flop_per_second = device.peak(launch.compute) / device.num_sms;
+  s.miss_fraction = miss_fraction(law, launch, device);
+  s.l2_bytes_per_second = law.l2_bandwidth_ratio * device.dram_bandwidth_bytes_per_second;
+  const double weight_seconds = s.weight_bytes / device.dram_bandwidth_bytes_per_second;
+  const double other_seconds = groups * (m * n * launch.output_bits / 8.0 + m * k * s.input_byte) /
+                               device.dram_bandwidth_bytes_per_second;
+  s.dram_seconds = weight_seconds * s.miss_fraction / law.dram_efficiency +
+                   other_seconds / law.activation_bandwidth_ratio;
+  return s;
+}
+
+/// Time from the first fetch to the last store of one plan.
+template <class Real>
+Real tile_seconds(const GemmLaw<Real>& law, const GemmStructure& structure,
+                  const GemmLaunch& launch, const LawDevice& device, const Shared<Real>& s,
+                  const GemmPlan& plan) {
+  const double bm = plan.block_m, bn = plan.block_n, bk = structure.block_k;
+  const double iteration_bytes = (bm + bn) * bk * s.input_byte;
+  const double clock = device.sm_clock_hertz;
+
+  Real iteration = 2.0 * bm * bn * bk / (law.compute_efficiency * s.sm_flop_per_second) +
+                   law.iteration_overhead_seconds;
+  if (structure.limits_sm_fill) {
+    iteration = larger(iteration, iteration_bytes / (law.sm_fill_bytes_per_clock * clock));
+  }
+  if (structure.limits_sm_miss) {
+    iteration = larger(iteration, bn * bk * s.input_byte * s.miss_fraction /
+                                      (law.sm_miss_bytes_per_clock * clock));
+  }
+  Real floor = law.iteration_floor_seconds;
+  if (structure.crowds) {
+    // Seen on sm_120 block-FP8 only, cause unknown: slower from about one CTA a GPC to three.
+    const double crowd = std::fmin(1.0, std::fmax(0.0, (plan.tiles - 10.0) / 24.0));
+    floor = floor * (1.0 + law.crowding * crowd);
+  }
+  iteration = larger(iteration, floor);
+  const bool ragged = (launch.m > 64.0 && std::fmod(launch.m, 128.0) != 0.0) ||
+                      (launch.m > 16.0 && launch.m <= 32.0);
+  if (structure.slow_when_ragged && ragged && bn > 16.0) {
+    iteration = iteration + law.ragged_iteration_seconds * plan.tiles_m;
+  }
+  const bool wide = bn > 160.0 && !(bn > 192.0 && bn <= 224.0);
+  if (structure.slow_when_wide && wide && bm > 64.0 && plan.tiles <= device.num_sms &&
+      std::fmod(launch.m, 128.0) == 0.0) {
+    iteration = iteration * law.wide_tile_slowdown;
+  }
+
+  const double full = plan.tiles / device.num_sms;
+  const double waves = std::ceil(full);
+  const Real paid_waves =
+      larger(Real(1.0), full + (waves - full) * law.tail_fraction);
+  const Real cta = paid_waves * (law.prologue_seconds + plan.iterations * iteration);
+
+  Real l2 = plan.tiles * plan.iterations * iteration_bytes / s.l2_bytes_per_second;
+  if (structure.pays_overhang && launch.m < bm) {
+    l2 = l2 + plan.tiles * plan.iterations * (1.0 - launch.m / bm) * law.overhang_seconds;
+  }
+  Real t = join(cta, l2, s.dram_seconds, structure.overlap_order);
+  if (plan.split > 1.0) {
+    const double partial_bytes = launch.groups * launch.m * launch.n * 4.0 * plan.split;
+    t = t + law.split_floor_seconds +
+        partial_bytes / (law.split_bandwidth_ratio * s.l2_bytes_per_second);
+  }
+  return t;
+}
+
+/// A kernel without tiles: one warp or block a column, the whole launch limited by bytes, by k or
+/// by the number of columns.
+template <class Real>
+Real gemv_seconds(const GemmLaw<Real>& law, const GemmLaunch& launch, const LawDevice& device,
+                  const Shared<Real>& s) {
+  using std::sqrt;
+  const Real dram = s.weight_bytes / device.dram_bandwidth_bytes_per_second * s.miss_fraction /
+                    law.gemv_dram_efficiency;
+  const Real l2 =
+      s.weight_bytes / (law.gemv_l2_ratio * device.dram_bandwidth_bytes_per_second);
+  const Real depth = launch.k * law.gemv_k_seconds;
+  const Real columns =
+      launch.groups * launch.n *
+      (law.gemv_column_seconds + launch.m * law.gemv_column_token_seconds);
+  const Real flops = 2.0 * launch.groups * launch.m * launch.n * launch.k /
+                     (law.gemv_compute_efficiency * device.peak(launch.compute));
+  return sqrt(dram * dram + l2 * l2 + depth * depth + columns * columns + flops * flops);
+}
+
+/// Quadratic in the logarithms, each scaled to [-1.1, 1.1] over 1..1024 (m) and 32..65536 (n, k).
+template <class Real>
+Real residual(const GemmLaw<Real>& law, const GemmLaunch& launch) {
+  const auto clamp = [](double v) { return std::fmin(1.1, std::fmax(-1.1, v)); };
+  const double x = clamp(std::log2(launch.m) / 5.0 - 1.0);
+  const double y = clamp(std::log2(launch.n) / 5.5 - 2.0);
+  const double z = clamp(std::log2(launch.k) / 5.5 - 2.0);
+  const double terms[kNumGemmResidual] = {x, y, z, x * x, y * y, z * z, x * y, x * z, y * z};
+  Real sum(0.0);
+  for (std::size_t i = 0; i < kNumGemmResidual; ++i) sum = sum + law.residual[i] * terms[i];
+  const double value = plain(sum);
+  if (value > kGemmResidualBound) return Real(kGemmResidualBound);
+  if (value < -kGemmResidualBound) return Real(-kGemmResidualBound);
+  return sum;
+}
+
+/// Narrowest block_n that keeps the wave count of the widest allowed one: DeepGEMM's rule (fewest
+/// waves, then the fullest last wave) solved for block_n. Source: deep_gemm/jit_kernels/gemm.py.
+inline double fewest_waves_block_n(const GemmStructure& structure, double widest, double tiles_m,
+                                   double n, double num_sms) {
+  const double waves = std::ceil(tiles_m * std::ceil(n / widest) / num_sms);
+  const double columns = std::fmax(1.0, std::floor(waves * num_sms / tiles_m));
+  const double step = structure.column_granularity;
+  return std::fmax(16.0, std::ceil(n / columns / step) * step);
+}
+
+}  // namespace gemm_detail
+
+/// The tile and split the library's rule picks. Costs one double evaluation per candidate.
+inline GemmPlan gemm_plan(const GemmLaw<double>& law, const GemmStructure& structure,
+                          const GemmLaunch& launch, const LawDevice& device,
+                          const gemm_detail::Shared<double>& shared) {
+  GemmPlan best;
+  if (launch.m <= structure.gemv_max_m) {
+    best.gemv = true;
+    return best;
+  }
+  const double iterations = std::ceil(launch.k / structure.block_k);
+  double max_split =
+      std::fmin(structure.max_split, std::floor(iterations / structure.min_split_iterations));
+  if (launch.m * launch.n * launch.k < structure.split_min_work || launch.k < structure.split_min_k) {
+    max_split = 1.0;
+  }
+  double best_seconds = 0.0;
+  for (std::size_t i = 0; i < structure.num_tiles; ++i) {
+    const GemmTile& tile = structure.tiles[i];
+    if (!(launch.m > tile.above_m && launch.m <= tile.max_m)) continue;
+    GemmPlan plan;
+    plan.tiles_m = std::ceil(launch.m / tile.block_m);
+    const double rows = structure.row_granularity;
+    plan.block_m = rows > 0.0 ? std::ceil(launch.m / plan.tiles_m / rows) * rows : tile.block_m;
+    plan.block_n = structure.column_granularity > 0.0
+                       ? gemm_detail::fewest_waves_block_n(structure, tile.block_n, plan.tiles_m,
+                                                           launch.n, device.num_sms)
+                       : tile.block_n;
+    const double whole = launch.groups * plan.tiles_m * std::ceil(launch.n / plan.block_n);
+    const double fill = std::floor(device.num_sms / whole);
+    for (int pass = 0; pass < 2; ++pass) {
+      plan.split = pass == 0 ? 1.0 : std::fmin(fill, max_split);
+      if (pass == 1 && !(plan.split > 1.0)) break;
+      plan.tiles = whole * plan.split;
+      plan.iterations = std::ceil(iterations / plan.split);
+      const double seconds =
+          gemm_detail::tile_seconds(law, structure, launch, device, shared, plan);
+      if (best.tiles == 0.0 || seconds < best_seconds) {
+        best = plan;
+        best_seconds = seconds;
+      }
+    }
+  }
+  return best;
+}
+
+/// Seconds of one launch, activation quantisation included where structure.quantises_input.
+/// Needs m, n, k, groups >= 1 and positive device figures.
+template <class Real>
+Real gemm_seconds(const GemmLaw<Real>& law, const GemmStructure& structure,
+                  const GemmLaunch& launch, const LawDevice& device) {
+  const gemm_detail::Shared<Real> shared = gemm_detail::shared_terms(law, launch, device);
+  GemmPlan plan;
+  if constexpr (requires { law.launch_floor_seconds.value; }) {
+    const GemmLaw<double> numbers = law.plain();
+    plan = gemm_plan(numbers, structure, launch, device,
+                     gemm_detail::shared_terms(numbers, launch, device));
+  } else {
+    plan = gemm_plan(law, structure, launch, device, shared);
+  }
+
+  Real t{};
+  if (plan.gemv) {
+    t = law.gemv_floor_seconds + gemm_detail::gemv_seconds(law, launch, device, shared);
+  } else {
+    // A power-capped clock: the longer the tensor cores run flat out, the lower it settles.
+    const double flop_seconds = 2.0 * launch.groups * launch.m * launch.n * launch.k /
+                                device.peak(launch.compute);
+    t = law.launch_floor_seconds +
+        gemm_detail::tile_seconds(law, structure, launch, device, shared, plan) +
+        law.throttle_slope * flop_seconds * flop_seconds / (flop_seconds + law.throttle_seconds);
+  }
+  if (structure.quantises_input) {
+    const double bytes = launch.m * launch.k * (launch.activation_bits + launch.weight_bits) / 8.0;
+    const double waves = std::ceil(launch.m / (4.0 * device.num_sms));
+    t = t +
+        bytes / (law.quantise_bandwidth_ratio * device.dram_bandwidth_bytes_per_second) +
+        launch.m * law.quantise_row_seconds + launch.k * waves * law.quantise_column_seconds;
+  }
+  if (structure.has_residual) {
+    using std::exp;
+    t = t * exp(gemm_detail::residual(law, launch));
+  }
+  return t;
+}
+
+}  // namespace fulcrum

@@ -1,11 +1,14 @@
 #include "model/law_table.h"
 
-#include <array>
+#include <vector>
 
 #include "model/tally.h"
 
 namespace fulcrum {
 namespace {
+
+/// Keys of the indexer are pooled from this many tokens (model_facts section 2.1: CSA, ratio 4).
+constexpr double kIndexerCompressRatio = 4.0;
 
 double seconds_of(const FusedLaw&, const Launch&, const LawDevice&) { return 0.0; }
 
@@ -18,18 +21,85 @@ double seconds_of(const RooflineLaw<double>& law, const Launch& launch, const La
   return roofline_seconds(law, memory_seconds, t.flop.value() / device.peak(t.unit));
 }
 
-constexpr std::array<LawInfo, 1> kLaws{{
-    {"roofline", kRooflineParameters,
-     [](std::span<const double> p) -> Law { return RooflineLaw<double>::from(p.first<3>()); },
-     [](const Launch&) { return true; }},
-}};
+double seconds_of(const GemmCost& cost, const Launch& launch, const LawDevice& device) {
+  return gemm_seconds(cost.law, *cost.structure, std::get<GemmLaunch>(launch), device);
+}
+
+double seconds_of(const RowLoopAttentionLaw<double>& law, const Launch& launch,
+                  const LawDevice& device) {
+  return row_loop_attention_seconds(law, std::get<AttentionLaunch>(launch), device);
+}
+
+double seconds_of(const SplitKAttentionLaw<double>& law, const Launch& launch,
+                  const LawDevice& device) {
+  return split_k_attention_seconds(law, std::get<AttentionLaunch>(launch), device);
+}
+
+double seconds_of(const DenseScanLaw<double>& law, const Launch& launch, const LawDevice& device) {
+  return dense_scan_seconds(law, std::get<ContextScanLaunch>(launch), device);
+}
+
+double seconds_of(const SplitScanLaw<double>& law, const Launch& launch, const LawDevice& device) {
+  return split_scan_seconds(law, std::get<ContextScanLaunch>(launch), kIndexerCompressRatio,
+                            device);
+}
+
+template <class Shape>
+bool accepts(const Launch& launch) {
+  return std::holds_alternative<Shape>(launch);
+}
+
+/// Entry of a law that is a struct with from(span of its parameters).
+template <template <class> class LawTemplate, class Shape, std::size_t N>
+LawInfo entry(std::string_view name, const std::array<ParameterInfo, N>& parameters) {
+  return {name, parameters,
+          [](std::span<const double> p) -> Law {
+            return LawTemplate<double>::from(p.template first<N>());
+          },
+          accepts<Shape>};
+}
+
+/// One GEMM structure's parameters and maker; the structure is a template argument so that the
+/// maker stays a plain function pointer.
+template <const GemmStructure* structure>
+LawInfo gemm_entry() {
+  static constexpr auto kParameters = gemm_parameters(*structure);
+  return {structure->name, kParameters,
+          [](std::span<const double> p) -> Law {
+            return GemmCost{GemmLaw<double>::from(p.first<kNumGemmParameters>()), structure};
+          },
+          accepts<GemmLaunch>};
+}
+
+template <std::size_t... i>
+void add_gemm_entries(std::vector<LawInfo>& laws, std::index_sequence<i...>) {
+  (laws.push_back(gemm_entry<kGemmStructures[i]>()), ...);
+}
+
+std::vector<LawInfo> build_table() {
+  std::vector<LawInfo> laws{
+      {"roofline", kRooflineParameters,
+       [](std::span<const double> p) -> Law { return RooflineLaw<double>::from(p.first<3>()); },
+       [](const Launch&) { return true; }},
+      entry<RowLoopAttentionLaw, AttentionLaunch>("row_loop_attention",
+                                                  kRowLoopAttentionParameters),
+      entry<SplitKAttentionLaw, AttentionLaunch>("split_k_attention", kSplitKAttentionParameters),
+      entry<DenseScanLaw, ContextScanLaunch>("dense_scan", kDenseScanParameters),
+      entry<SplitScanLaw, ContextScanLaunch>("split_scan", kSplitScanParameters),
+  };
+  add_gemm_entries(laws, std::make_index_sequence<kGemmStructures.size()>{});
+  return laws;
+}
 
 }  // namespace
 
-std::span<const LawInfo> law_table() { return kLaws; }
+std::span<const LawInfo> law_table() {
+  static const std::vector<LawInfo> kLaws = build_table();
+  return kLaws;
+}
 
 const LawInfo* find_law(std::string_view name) {
-  for (const LawInfo& law : kLaws) {
+  for (const LawInfo& law : law_table()) {
     if (law.name == name) return &law;
   }
   return nullptr;

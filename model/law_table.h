@@ -6,9 +6,14 @@
 #include <variant>
 #include <vector>
 
+#include "model/laws/context_scan.h"
+#include "model/laws/gemm.h"
+#include "model/laws/gemm_structures.h"
 #include "model/laws/law_device.h"
 #include "model/laws/parameter_info.h"
 #include "model/laws/roofline.h"
+#include "model/laws/row_loop_attention.h"
+#include "model/laws/split_k_attention.h"
 #include "model/step_graph.h"
 
 namespace fulcrum {
@@ -16,7 +21,14 @@ namespace fulcrum {
 /// An op that another kernel does in passing; costs nothing of its own.
 struct FusedLaw {};
 
-using Law = std::variant<FusedLaw, RooflineLaw<double>>;
+/// A GEMM law under the rule of the library that launches it.
+struct GemmCost {
+  GemmLaw<double> law;
+  const GemmStructure* structure = nullptr;
+};
+
+using Law = std::variant<FusedLaw, RooflineLaw<double>, GemmCost, RowLoopAttentionLaw<double>,
+                         SplitKAttentionLaw<double>, DenseScanLaw<double>, SplitScanLaw<double>>;
 
 struct LawInfo {
   std::string_view name;

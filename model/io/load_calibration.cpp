@@ -29,7 +29,9 @@ Calibration load_calibration(const std::string& path) {
     entry.objects("parameters", [&](JsonObject& parameter) {
       CalibratedParameter value;
       value.value = parameter.number("value", Range{-kHuge, kHuge});
-      value.standard_error = parameter.number_or("standard_error", kNonNegative, 0.0);
+      // null: the data do not identify the parameter.
+      value.standard_error =
+          parameter.optional_number("standard_error", kNonNegative).value_or(0.0);
       series.parameters.insert_or_assign(parameter.string("name"), value);
       parameter.each_member([](const std::string&, const nlohmann::json&) {});
     });

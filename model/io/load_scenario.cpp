@@ -109,6 +109,22 @@ void check_parallelism(JsonObject& object, const Deployment& deployment) {
   }
 }
 
+/// Every op must be bound to a law that can price its shape.
+void check_laws(const Deployment& deployment, const std::string& file) {
+  std::vector<InputProblem> problems;
+  for (const StepOp& op : build_step_graph(deployment.model, deployment.graph_settings()).ops) {
+    const std::string& name = deployment.kernels.binding(op.id).law;
+    const LawInfo* law = find_law(name);
+    if (law != nullptr && !law->accepts(op.shape)) {
+      problems.push_back({file, "/kernel_set",
+                          "binds " + std::string(name_of(op.id)) + " to the law " + name +
+                              ", which prices launches of another kind",
+                          "a law for " + std::string(slot_of(op.id))});
+    }
+  }
+  throw_if_any(problems);
+}
+
 }  // namespace
 
 ScenarioDocument read_scenario(const std::string& name) {
@@ -206,6 +222,7 @@ Deployment resolve_scenario(const ScenarioDocument& document, std::vector<std::s
                           deployment.hardware.name + " is " + have,
                       "a kernel set of that architecture"});
   }
+  check_laws(deployment, document.file);
   return deployment;
 }
 

@@ -12,8 +12,6 @@
 namespace fulcrum::calibrate {
 namespace {
 
-/// Huber's k: 95 % efficient for normal errors (Huber 1964).
-constexpr double kHuberEfficiency = 1.345;
 /// Standard deviation over median absolute deviation of a normal distribution.
 constexpr double kMadToSd = 1.4826;
 /// First scale of the loss in log time, before any residual is known: a tenth of an e-fold.
@@ -87,31 +85,6 @@ std::vector<std::uint32_t> cluster_numbers(const Groups& groups, RowIndices rows
     clusters.push_back(n);
   }
   return clusters;
-}
-
-void fill_parameters(const std::vector<ParameterInfo>& parameters,
-                     const LeastSquaresSummary& summary, SeriesFit& fit) {
-  for (std::size_t j = 0; j < parameters.size(); ++j) {
-    const ParameterInfo& info = parameters[j];
-    FittedParameter p;
-    p.name = info.name;
-    p.unit = info.unit;
-    p.lower = info.lower;
-    p.upper = info.upper;
-    p.transfer = info.transfer;
-    p.fixed = !(info.lower < info.upper);
-    p.value = std::clamp(from_fit_scale(info, summary.x[static_cast<Eigen::Index>(j)]), info.lower,
-                         info.upper);
-    const auto contains = [&](const std::vector<std::string>& names) {
-      return std::find(names.begin(), names.end(), p.name) != names.end();
-    };
-    if (contains(summary.at_lower_bound)) p.at_bound = AtBound::kLower;
-    if (contains(summary.at_upper_bound)) p.at_bound = AtBound::kUpper;
-    if (summary.standard_errors[j]) {
-      p.standard_error = *summary.standard_errors[j] * (p.log_scale() ? p.value : 1.0);
-    }
-    fit.parameters.push_back(std::move(p));
-  }
 }
 
 void add_design_warnings(std::span<const Record> records, RowIndices rows, std::size_t num_free,

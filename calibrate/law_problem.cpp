@@ -67,4 +67,29 @@ ResidualFunction log_residuals(const BoundLaw& law, std::span<const Record> reco
   };
 }
 
+void fill_parameters(const std::vector<ParameterInfo>& parameters,
+                     const LeastSquaresSummary& summary, SeriesFit& fit) {
+  for (std::size_t j = 0; j < parameters.size(); ++j) {
+    const ParameterInfo& info = parameters[j];
+    FittedParameter p;
+    p.name = info.name;
+    p.unit = info.unit;
+    p.lower = info.lower;
+    p.upper = info.upper;
+    p.transfer = info.transfer;
+    p.fixed = !(info.lower < info.upper);
+    p.value = std::clamp(from_fit_scale(info, summary.x[static_cast<Eigen::Index>(j)]), info.lower,
+                         info.upper);
+    const auto contains = [&](const std::vector<std::string>& names) {
+      return std::find(names.begin(), names.end(), p.name) != names.end();
+    };
+    if (contains(summary.at_lower_bound)) p.at_bound = AtBound::kLower;
+    if (contains(summary.at_upper_bound)) p.at_bound = AtBound::kUpper;
+    if (summary.standard_errors[j]) {
+      p.standard_error = *summary.standard_errors[j] * (p.log_scale() ? p.value : 1.0);
+    }
+    fit.parameters.push_back(std::move(p));
+  }
+}
+
 }  // namespace fulcrum::calibrate

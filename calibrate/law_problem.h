@@ -9,6 +9,9 @@
 
 namespace fulcrum::calibrate {
 
+/// Huber's k: 95 % efficient for normal errors (Huber 1964).
+inline constexpr double kHuberEfficiency = 1.345;
+
 /// Fit scale: log for parameters with a positive lower bound, else the value itself.
 double to_fit_scale(const ParameterInfo& info, double value);
 double from_fit_scale(const ParameterInfo& info, double x);
@@ -22,5 +25,9 @@ std::vector<Unknown> make_unknowns(const std::vector<ParameterInfo>& parameters,
 ResidualFunction log_residuals(const BoundLaw& law, std::span<const Record> records,
                                std::vector<std::uint32_t> rows,
                                std::vector<ParameterInfo> parameters);
+
+/// Copies a solution into fit.parameters, in parameter units.
+void fill_parameters(const std::vector<ParameterInfo>& parameters,
+                     const LeastSquaresSummary& summary, SeriesFit& fit);
 
 }  // namespace fulcrum::calibrate

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/program_options.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,26 @@ std::string hardware_name(std::string device);
 
 /// One line per table on stderr: rows, used, quarantined by reason; with --verbose each row.
 void print_quarantine(const calibrate::MeasurementTable& table, bool verbose);
+
+/// A calibration and the device it was measured on.
+struct CalibrationOfDevice {
+  calibrate::Calibration calibration;
+  Hardware hardware;
+  LawDevice device;
+};
+
+/// The file named by --calibration, else every shipped one (data/calibration/*.json).
+std::vector<CalibrationOfDevice> read_calibrations(
+    const boost::program_options::variables_map& values);
+
+/// Errors per series, printed as a table or as JSON of the given schema.
+struct ScoredSeries {
+  std::string id;
+  std::string kernel_source;
+  std::size_t num_fitted = 0;  ///< rows the fit has seen, 0 where it saw none
+  calibrate::ErrorStatistics errors;
+};
+void print_scores(const std::vector<ScoredSeries>& scores, const std::string& schema, bool json);
 
 // The modes; each returns the exit status.
 int calibrate_score(const std::vector<TablesOfDevice>& devices,

@@ -1,8 +1,11 @@
 // Reading, screening and naming tables for `fulcrum calibrate`.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
+#include "calibrate/io/calibration_file.h"
 #include "calibrate/io/read_table.h"
 #include "cli/calibrate_options.h"
 #include "cli/table.h"
@@ -72,6 +75,64 @@ std::vector<TablesOfDevice> read_tables(const std::vector<std::string>& files,
     found->tables.push_back(std::move(table));
   }
   return devices;
+}
+
+std::vector<CalibrationOfDevice> read_calibrations(
+    const boost::program_options::variables_map& values) {
+  std::vector<std::string> files;
+  if (values.count("calibration") != 0) {
+    files.push_back(values["calibration"].as<std::string>());
+  } else {
+    std::error_code ignored;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(io::data_dir() + "/calibration", ignored)) {
+      if (entry.path().extension() == ".json") files.push_back(entry.path().string());
+    }
+    std::sort(files.begin(), files.end());
+  }
+  std::vector<CalibrationOfDevice> result;
+  for (const std::string& file : files) {
+    CalibrationOfDevice entry;
+    entry.calibration = calibrate::io::read_calibration(file);
+    entry.hardware =
+        io::load_hardware(io::resolve("hardware", entry.calibration.hardware, file, "/hardware"));
+    const auto& links = entry.hardware.links;
+    entry.device = law_device(entry.hardware, links.empty() ? nullptr : &links.front());
+    result.push_back(std::move(entry));
+  }
+  return result;
+}
+
+void print_scores(const std::vector<ScoredSeries>& scores, const std::string& schema, bool json) {
+  if (json) {
+    nlohmann::ordered_json series = nlohmann::ordered_json::array();
+    for (const ScoredSeries& s : scores) {
+      series.push_back({{"series", s.id},
+                        {"kernel_source", s.kernel_source},
+                        {"num_fitted", s.num_fitted},
+                        {"n", s.errors.num_rows},
+                        {"median_ape", s.errors.median_ape},
+                        {"p90_ape", s.errors.p90_ape},
+                        {"bias_log", s.errors.bias},
+                        {"coverage_fraction_of_90", s.errors.coverage_fraction}});
+    }
+    std::cout << nlohmann::ordered_json{{"schema", schema}, {"series", series}}.dump(1) << '\n';
+    return;
+  }
+  Table table({{"series", Align::kLeft, true},
+               {"fitted"},
+               {"n"},
+               {"median"},
+               {"p90"},
+               {"bias"},
+               {"cover"}});
+  for (const ScoredSeries& s : scores) {
+    table.add({s.id, s.num_fitted > 0 ? std::to_string(s.num_fitted) : "-",
+               std::to_string(s.errors.num_rows), percent(s.errors.median_ape),
+               percent(s.errors.p90_ape), percent(s.errors.bias),
+               percent(s.errors.coverage_fraction)});
+  }
+  table.print(std::cout, TerminalStyle::of_stdout());
 }
 
 }  // namespace fulcrum::cli

@@ -178,6 +178,9 @@ int run_calibrate(const Arguments& arguments) {
   }
   const auto devices = read_tables(values["table"].as<std::vector<std::string>>(), values);
   if (values["score"].as<bool>()) return calibrate_score(devices, values);
+  if (values.count("from") != 0) return calibrate_few_shot(devices, values);
+  if (values["transfer"].as<bool>()) return calibrate_transfer(devices, values);
+  if (values.count("advise") != 0) return calibrate_advise(devices, values);
   return fit_devices(devices, values);
 }
 

@@ -44,6 +44,29 @@ double seconds_of(const SplitScanLaw<double>& law, const Launch& launch, const L
                             device);
 }
 
+/// Tiling of autotuned CUTLASS and Marlin grouped GEMMs: 64 x 128 tiles of 128 bytes of k stand for
+/// the menu, as in the fits (calibrate/families/moe.cpp).
+constexpr MoeKernelTraits grouped_traits(double tile_k) {
+  MoeKernelTraits traits;
+  traits.tile = {2, 128.0, tile_k};
+  traits.many_tile = traits.tile;
+  return traits;
+}
+constexpr MoeKernelTraits kGroupedTraits = grouped_traits(128.0);
+constexpr MoeKernelTraits kGroupedBf16Traits = grouped_traits(64.0);
+
+double seconds_of(const MoeCost& cost, const Launch& launch, const LawDevice& device) {
+  MoeWork work;
+  work.launch = std::get<MoeLaunch>(launch);
+  work.routed = routed_work(work.launch);
+  return moe_seconds(cost.law, *cost.traits, work, device);
+}
+
+template <const MoeKernelTraits* traits>
+Law make_moe(std::span<const double> p) {
+  return MoeCost{MoeLaw<double>::from(p.first<MoeLaw<double>::kNumParameters>()), traits};
+}
+
 template <class Shape>
 bool accepts(const Launch& launch) {
   return std::holds_alternative<Shape>(launch);
@@ -86,6 +109,8 @@ std::vector<LawInfo> build_table() {
       entry<SplitKAttentionLaw, AttentionLaunch>("split_k_attention", kSplitKAttentionParameters),
       entry<DenseScanLaw, ContextScanLaunch>("dense_scan", kDenseScanParameters),
       entry<SplitScanLaw, ContextScanLaunch>("split_scan", kSplitScanParameters),
+      {"moe_grouped", kMoeParameters, make_moe<&kGroupedTraits>, accepts<MoeLaunch>},
+      {"moe_grouped_bf16", kMoeParameters, make_moe<&kGroupedBf16Traits>, accepts<MoeLaunch>},
   };
   add_gemm_entries(laws, std::make_index_sequence<kGemmStructures.size()>{});
   return laws;

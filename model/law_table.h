@@ -10,6 +10,7 @@
 #include "model/laws/gemm.h"
 #include "model/laws/gemm_structures.h"
 #include "model/laws/law_device.h"
+#include "model/laws/moe.h"
 #include "model/laws/parameter_info.h"
 #include "model/laws/roofline.h"
 #include "model/laws/row_loop_attention.h"
@@ -27,8 +28,15 @@ struct GemmCost {
   const GemmStructure* structure = nullptr;
 };
 
-using Law = std::variant<FusedLaw, RooflineLaw<double>, GemmCost, RowLoopAttentionLaw<double>,
-                         SplitKAttentionLaw<double>, DenseScanLaw<double>, SplitScanLaw<double>>;
+/// A grouped MoE law under the tiling of one kernel family.
+struct MoeCost {
+  MoeLaw<double> law;
+  const MoeKernelTraits* traits = nullptr;
+};
+
+using Law =
+    std::variant<FusedLaw, RooflineLaw<double>, GemmCost, RowLoopAttentionLaw<double>,
+                 SplitKAttentionLaw<double>, DenseScanLaw<double>, SplitScanLaw<double>, MoeCost>;
 
 struct LawInfo {
   std::string_view name;

@@ -1,13 +1,17 @@
 // The one table of kernel families.
 #include <array>
 
+#include "calibrate/families/attention.h"
 #include "calibrate/families/gemm.h"
+#include "calibrate/families/indexer.h"
+#include "calibrate/families/moe.h"
 #include "calibrate/family.h"
 
 namespace fulcrum::calibrate {
 
 std::span<const Family* const> families() {
-  static const std::array kFamilies{&gemm_family()};
+  static const std::array kFamilies{&gemm_family(), &moe_family(), &fallback_attention_family(),
+                                    &split_k_attention_family(), &indexer_family()};
   return kFamilies;
 }
 

@@ -1,0 +1,203 @@
+#include "calibrate/families/moe.h"
+
+#include <map>
+#include <tuple>
+
+namespace fulcrum::calibrate {
+namespace {
+
+struct Format {
+  std::string_view dtype;
+  NumberFormat compute;
+  double weight_bits;  ///< scales included
+  double activation_bits;
+};
+
+/// Scales: FP32 per 128x128 (fp8_block), E4M3 per 16 (nvfp4), E8M0 per 32 (mxfp4), BF16 per 128
+/// (int4_wo, aiconfigurator's group size).
+constexpr std::array<Format, 8> kFormats{{
+    {"bfloat16", NumberFormat::kBf16, 16.0, 16.0},
+    {"fp8", NumberFormat::kFp8, 8.0, 8.0},
+    {"fp8_block", NumberFormat::kFp8, 8.0 + 32.0 / (128.0 * 128.0), 8.0},
+    {"nvfp4", NumberFormat::kFp4, 4.5, 4.5},
+    {"w4a8_mxfp4_mxfp8", NumberFormat::kFp8, 4.25, 8.25},
+    {"w4a16_mxfp4", NumberFormat::kBf16, 4.25, 16.0},
+    {"w4afp8", NumberFormat::kFp8, 4.25, 8.0},
+    {"int4_wo", NumberFormat::kBf16, 4.125, 16.0},
+}};
+
+const Format* format_of(std::string_view dtype) {
+  for (const Format& format : kFormats) {
+    if (format.dtype == dtype) return &format;
+  }
+  return nullptr;
+}
+
+bool is_sglang_triton(const SeriesKey& key) {
+  return key.kernel_source == "sglang_fused_moe_triton" &&
+         (key.dtype == "bfloat16" || key.dtype == "fp8_block");
+}
+
+/// Squared-ReLU experts have one up projection (Nemotron-3). The TensorRT-LLM tables name them in
+/// the kernel source; SGLang's CUTLASS table holds them among gated ones: top-22 models and the
+/// 1856-wide one.
+bool is_gated(const SeriesKey& key, const MoeRow& row) {
+  if (key.kernel_source == "moe_torch_flow_nongated") return false;
+  if (key.kernel_source == "sglang_flashinfer_cutlass_moe") {
+    return row.top_k != 22.0 && row.inter_size != 1856.0;
+  }
+  return true;
+}
+
+/// Different routings that the tables' timing loops cycle through.
+constexpr double kPowerLawRoutings = 5.0;
+
+using RoutingKey = std::tuple<double, double, double, double, Routing, double>;
+
+MoeWork work_of(const SeriesKey& key, const MoeRow& row, std::map<RoutingKey, RoutedWork>* seen) {
+  const Format* format = format_of(key.dtype);
+  MoeWork work;
+  MoeLaunch& launch = work.launch;
+  launch.tokens = row.num_tokens;
+  launch.hidden = row.hidden_size;
+  launch.inter = row.inter_size / row.moe_tp_size;
+  launch.top_k = row.top_k;
+  launch.num_experts = row.num_experts;
+  launch.local_experts = row.num_experts / row.moe_ep_size;
+  launch.routing = row.routing;
+  launch.power_law_alpha = row.power_law_alpha;
+  launch.compute = format->compute;
+  launch.weight_bits = format->weight_bits;
+  launch.activation_bits = format->activation_bits;
+  launch.gated = is_gated(key, row);
+
+  const RoutingKey routing_key{row.num_tokens,       row.top_k,   row.num_experts,
+                               launch.local_experts, row.routing, row.power_law_alpha};
+  if (seen != nullptr) {
+    const auto [found, fresh] = seen->try_emplace(routing_key);
+    if (fresh) found->second = routed_work(launch);
+    work.routed = found->second;
+  } else {
+    work.routed = routed_work(launch);
+  }
+
+  const double active = work.routed.active_experts;
+  const double touched =
+      row.routing == Routing::kRoundRobin
+          ? active
+          : launch.local_experts *
+                (1.0 - std::pow(1.0 - active / launch.local_experts, kPowerLawRoutings));
+  const double matrices = launch.gated ? 3.0 : 2.0;
+  work.reuse_distance_bytes =
+      touched * matrices * launch.inter * launch.hidden * launch.weight_bits / 8.0;
+  return work;
+}
+
+bool explains(const SeriesKey& key) {
+  return key.table == "moe_perf" && format_of(key.dtype) != nullptr;
+}
+
+/// True for parameters of structure that no row of this kernel has.
+bool is_fixed(const SeriesKey& key, std::string_view name) {
+  const bool triton = is_sglang_triton(key);
+  if (name == "expert_seconds") return triton;
+  if (name == "empty_block_cycles") return !triton;
+  if (name.ends_with("_many")) return !triton;
+  return false;
+}
+
+std::vector<ParameterInfo> parameters(const SeriesKey& key, const LawDevice&) {
+  std::vector<ParameterInfo> infos(kMoeParameters.begin(), kMoeParameters.end());
+  for (ParameterInfo& info : infos) {
+    if (is_fixed(key, info.name)) info.lower = info.upper = info.start;
+  }
+  return infos;
+}
+
+BoundLaw bind(const SeriesKey& key, const LawDevice& device, std::span<const Record> records) {
+  struct Row {
+    MoeKernelTraits traits;
+    MoeWork work;
+  };
+  std::map<RoutingKey, RoutedWork> seen;
+  std::vector<Row> rows;
+  rows.reserve(records.size());
+  for (const Record& record : records) {
+    const auto& shape = std::get<MoeRow>(record.shape);
+    rows.push_back({moe_kernel_traits(key, shape), work_of(key, shape, &seen)});
+  }
+  return bind_law<MoeLaw<double>::kNumParameters>(
+      std::move(rows), [device]<class Real>(std::span<const Real, 14> p, const Row& row) {
+        return moe_seconds(MoeLaw<Real>::from(p), row.traits, row.work, device);
+      });
+}
+
+std::string shape_group(const Record& record) {
+  const auto& row = std::get<MoeRow>(record.shape);
+  std::string text;
+  for (const double x : {row.hidden_size, row.inter_size, row.top_k, row.num_experts,
+                         row.moe_tp_size, row.moe_ep_size}) {
+    text += std::to_string(static_cast<long>(x));
+    text += '/';
+  }
+  return text;
+}
+
+/// 512 tokens and more, or experts cut eight-fold and more.
+std::vector<bool> frontier(std::span<const Record> records) {
+  std::vector<bool> outside;
+  outside.reserve(records.size());
+  for (const Record& record : records) {
+    const auto& row = std::get<MoeRow>(record.shape);
+    outside.push_back(row.num_tokens >= 512.0 || row.moe_tp_size >= 8.0);
+  }
+  return outside;
+}
+
+}  // namespace
+
+MoeKernelTraits moe_kernel_traits(const SeriesKey& key, const MoeRow& row) {
+  MoeKernelTraits traits;
+  if (is_sglang_triton(key)) {
+    // SGLang's defaults (fused_moe_triton_config.py): BF16 16x32x64 up to as many tokens as
+    // experts, then 64x64x32; block FP8 64x128x128. Where TP leaves a width that 128 does not
+    // divide, block scales cannot be used and the per-tensor defaults apply: 64x128x128, then
+    // 128x256x128. sgl_kernel aligns fewer than 1024 pairs of at most 64 experts in one block.
+    traits.padded_grid = true;
+    traits.small_align_pairs = 1024.0;
+    if (key.dtype == "bfloat16") {
+      traits.tile = {0, 32.0, 64.0};
+      traits.many_tile = {2, 64.0, 32.0};
+      traits.switches_tile = true;
+    } else {
+      traits.tile = {2, 128.0, 128.0};
+      traits.many_tile = {3, 256.0, 128.0};
+      traits.switches_tile = std::fmod(row.inter_size / row.moe_tp_size, 128.0) != 0.0;
+    }
+    return traits;
+  }
+  // Autotuned CUTLASS, Marlin and others: 64 x 128 tiles of 128 bytes of k stand for the menu.
+  const double k = key.dtype == "bfloat16" ? 64.0 : 128.0;
+  traits.tile = {2, 128.0, k};
+  if (key.kernel_source == "moe_torch_flow_triton_fp8_block") {
+    // The time does not fall with EP: a rank computes every pair, remote ones on a local expert.
+    traits.computes_remote = true;
+    traits.tile = {0, 128.0, 128.0};
+  }
+  traits.many_tile = traits.tile;
+  return traits;
+}
+
+MoeWork moe_work(const SeriesKey& key, const MoeRow& row) { return work_of(key, row, nullptr); }
+
+const Family& moe_family() {
+  static const Family kFamily{.name = "moe",
+                              .explains = explains,
+                              .parameters = parameters,
+                              .bind = bind,
+                              .shape_group = shape_group,
+                              .frontier = frontier};
+  return kFamily;
+}
+
+}  // namespace fulcrum::calibrate

@@ -2,8 +2,10 @@
 #include <array>
 
 #include "calibrate/families/attention.h"
+#include "calibrate/families/collective.h"
 #include "calibrate/families/gemm.h"
 #include "calibrate/families/indexer.h"
+#include "calibrate/families/mhc.h"
 #include "calibrate/families/moe.h"
 #include "calibrate/family.h"
 
@@ -11,7 +13,8 @@ namespace fulcrum::calibrate {
 
 std::span<const Family* const> families() {
   static const std::array kFamilies{&gemm_family(), &moe_family(), &fallback_attention_family(),
-                                    &split_k_attention_family(), &indexer_family()};
+                                    &split_k_attention_family(), &indexer_family(),
+                                    &mhc_pre_family(), &mhc_post_family(), &collective_family()};
   return kFamilies;
 }
 

@@ -40,37 +40,48 @@ struct BoundLaw {
       evaluate_with_gradient;
 };
 
-/// Binds a law. `law(std::span<const Real, N> parameters, const Launch&) -> Real` (seconds) must
-/// be callable with Real = double and Real = Jet<N>; it captures the device and all structure that
-/// is not fitted.
-template <std::size_t N, class Launch, class Law>
-BoundLaw bind_law(std::vector<Launch> launches, Law law) {
+/// Binds a law in two steps, so that what depends on the parameters alone is done once per call and
+/// not once per row: `prepare(std::span<const Real, N> parameters) -> Prepared` and
+/// `law(const Prepared&, const Launch&) -> Real` (seconds), both callable with Real = double and
+/// Real = Jet<N>. They capture the device and all structure that is not fitted.
+template <std::size_t N, class Launch, class Prepare, class Law>
+BoundLaw bind_prepared_law(std::vector<Launch> launches, Prepare prepare, Law law) {
   struct State {
     std::vector<Launch> launches;
+    Prepare prepare;
     Law law;
   };
-  auto state = std::make_shared<const State>(State{std::move(launches), std::move(law)});
+  auto state =
+      std::make_shared<const State>(State{std::move(launches), std::move(prepare), std::move(law)});
   BoundLaw bound;
   bound.num_parameters = N;
   bound.num_rows = state->launches.size();
   bound.evaluate = [state](std::span<const double> parameters, RowIndices rows,
                            std::span<double> seconds) {
-    const std::span<const double, N> p(parameters.data(), N);
+    const auto prepared = state->prepare(std::span<const double, N>(parameters.data(), N));
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      seconds[i] = state->law(p, state->launches[rows[i]]);
+      seconds[i] = state->law(prepared, state->launches[rows[i]]);
     }
   };
   bound.evaluate_with_gradient = [state](std::span<const double> parameters, RowIndices rows,
                                          std::span<double> seconds, std::span<double> gradient) {
     std::array<Jet<N>, N> p;
     for (std::size_t j = 0; j < N; ++j) p[j] = Jet<N>::variable(parameters[j], j);
+    const auto prepared = state->prepare(std::span<const Jet<N>, N>(p));
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      const Jet<N> t = state->law(std::span<const Jet<N>, N>(p), state->launches[rows[i]]);
+      const Jet<N> t = state->law(prepared, state->launches[rows[i]]);
       seconds[i] = t.value;
       std::copy(t.gradient.begin(), t.gradient.end(), gradient.begin() + i * N);
     }
   };
   return bound;
+}
+
+/// Binds a law in one step: `law(std::span<const Real, N> parameters, const Launch&) -> Real`.
+template <std::size_t N, class Launch, class Law>
+BoundLaw bind_law(std::vector<Launch> launches, Law law) {
+  return bind_prepared_law<N>(
+      std::move(launches), [](auto parameters) { return parameters; }, std::move(law));
 }
 
 /// One kernel family. Plain function pointers: a family has no state.

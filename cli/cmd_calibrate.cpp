@@ -31,7 +31,7 @@ std::string kernel_label(const calibrate::SeriesFit& fit) {
 
 void print_report(const calibrate::Calibration& calibration) {
   using calibrate::ErrorStatistics;
-  Table table({{"kernel", Align::kLeft, true},
+  Table table({{"kernel", Align::kLeft},
                {"format", Align::kLeft},
                {"rows"},
                {"params"},

@@ -47,10 +47,14 @@ BoundLaw bind(const SeriesKey& key, const LawDevice& device, std::span<const Rec
   for (const Record& record : records) {
     launches.push_back(gemm_launch(key, device, std::get<GemmRow>(record.shape)));
   }
-  return bind_law<kNumGemmParameters>(
-      std::move(launches), [structure, device](auto parameters_in, const GemmLaunch& launch) {
+  return bind_prepared_law<kNumGemmParameters>(
+      std::move(launches),
+      [](auto parameters_in) {
         using Real = typename decltype(parameters_in)::value_type;
-        return gemm_seconds(GemmLaw<Real>::from(parameters_in), *structure, launch, device);
+        return GemmLaw<std::remove_const_t<Real>>::from(parameters_in);
+      },
+      [structure, device](const auto& law, const GemmLaunch& launch) {
+        return gemm_seconds(law, *structure, launch, device);
       });
 }
 

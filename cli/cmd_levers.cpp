@@ -159,7 +159,7 @@ int run_levers(const Arguments& arguments) {
     sort_by_gain(results);
     if (!json) {
       const Throughput now = closed_loop_throughput(before, concurrency);
-      std::cout << bold(before.name + " at C=" + format_number(concurrency) + ": " +
+      std::cout << bold(before.name + " at C=" + format_count(concurrency) + ": " +
                             format_number(now.output_tokens_per_second) + " tok/s now",
                         style)
                 << '\n';

@@ -30,11 +30,11 @@ void print_summary(const Prediction& prediction, const TerminalStyle& style) {
                {"tok/s/user"}});
   for (const PredictionPoint& p : prediction.points) {
     if (p.breakdown.empty()) {
-      table.add({format_number(p.concurrency), "0", std::string(name_of(p.batch_limiter)), "-", "-",
+      table.add({format_count(p.concurrency), "0", std::string(name_of(p.batch_limiter)), "-", "-",
                  "-", "-", "does not fit", "-"});
       continue;
     }
-    table.add({format_number(p.concurrency), format_number(p.effective_batch),
+    table.add({format_count(p.concurrency), format_count(p.effective_batch),
                std::string(name_of(p.batch_limiter)), format_seconds(p.step_seconds.p50),
                format_seconds(p.tpot_seconds.p50), format_seconds(p.ttft_seconds.p50),
                format_number(p.output_tokens_per_second.p50),
@@ -50,7 +50,7 @@ void print_breakdown(const PredictionPoint& point, std::size_t lines, const Term
                    [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
   const double step = point.step_seconds.p50;
   std::cout << '\n'
-            << bold("C=" + format_number(point.concurrency) + ": one decode step, " +
+            << bold("C=" + format_count(point.concurrency) + ": one decode step, " +
                         format_seconds(step) + (point.eager ? ", eager" : ", CUDA graph"),
                     style)
             << '\n';
@@ -75,13 +75,13 @@ void print_breakdown(const PredictionPoint& point, std::size_t lines, const Term
       rest_count += line.count;
       continue;
     }
-    table.add({line.op, line.kernel, format_number(line.count), format_seconds(line.seconds),
+    table.add({line.op, line.kernel, format_count(line.count), format_seconds(line.seconds),
                format_percent(line.share_fraction), bar(line.share_fraction, kBarWidth, style),
                std::string(name_of(line.limiter)), format_seconds(line.floor_seconds),
                line.op == "gap" ? "" : std::string(name_of(line.basis))});
   }
   if (rest > 0.0) {
-    table.add({"(others)", "", format_number(rest_count), format_seconds(rest),
+    table.add({"(others)", "", format_count(rest_count), format_seconds(rest),
                format_percent(rest / step), bar(rest / step, kBarWidth, style), "",
                format_seconds(rest_floor), ""});
   }

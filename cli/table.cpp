@@ -116,6 +116,7 @@ std::string dim(const std::string& text, const TerminalStyle& style) {
 }
 
 std::string format_seconds(double seconds) {
+  if (seconds == 0.0) return "-";
   if (seconds >= 1.0) return significant(seconds) + " s";
   if (seconds >= 1e-3) return significant(seconds * 1e3) + " ms";
   return significant(seconds * 1e6) + " us";
@@ -129,6 +130,12 @@ std::string format_bytes(double bytes) {
 }
 
 std::string format_number(double value) { return significant(value); }
+
+std::string format_count(double count) {
+  char text[32];
+  std::snprintf(text, sizeof text, count == std::floor(count) ? "%.0f" : "%.1f", count);
+  return text;
+}
 
 std::string format_percent(double fraction) {
   char text[32];

@@ -11,7 +11,7 @@ namespace fulcrum::cli {
 struct TerminalStyle {
   bool colour = false;  ///< a terminal, and NO_COLOR unset
   bool unicode = false;
-  int width = 100;
+  int width = 120;  ///< of the terminal; this where output goes to a file
 
   static TerminalStyle of_stdout();
 };
@@ -39,12 +39,14 @@ std::string bar(double fraction, int width, const TerminalStyle& style);
 std::string bold(const std::string& text, const TerminalStyle& style);
 std::string dim(const std::string& text, const TerminalStyle& style);
 
-/// Three significant digits with a fitting unit: "1.23 ms", "45.6 us", "12.0 s".
+/// Three significant digits with a fitting unit: "1.23 ms", "45.6 us", "12.0 s"; zero is "-".
 std::string format_seconds(double seconds);
 /// "39.9 GB" (decimal).
 std::string format_bytes(double bytes);
 /// Three significant digits.
 std::string format_number(double value);
+/// Whole numbers without a decimal point.
+std::string format_count(double count);
 /// "63.2 %"
 std::string format_percent(double fraction);
 

@@ -28,6 +28,9 @@ struct KernelBinding {
 struct HostCosts {
   double launch_seconds = 0.0;  ///< eager: host time to issue one kernel
   double step_seconds = 0.0;    ///< per step, not hidden behind the GPU
+  /// Spread of log(served / modelled) between hosts that run the same build: clocks, cooling,
+  /// neighbours, version drift. Common to both arms of an A/B.
+  double system_log_sigma = 0.0;
   Basis basis = Basis::kAssumed;
   std::string source;
 };

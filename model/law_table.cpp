@@ -1,5 +1,7 @@
 #include "model/law_table.h"
 
+#include <array>
+#include <limits>
 #include <vector>
 
 #include "model/tally.h"
@@ -25,9 +27,16 @@ double seconds_of(const GemmCost& cost, const Launch& launch, const LawDevice& d
   return gemm_seconds(cost.law, *cost.structure, std::get<GemmLaunch>(launch), device);
 }
 
-double seconds_of(const RowLoopAttentionLaw<double>& law, const Launch& launch,
-                  const LawDevice& device) {
-  return row_loop_attention_seconds(law, std::get<AttentionLaunch>(launch), device);
+constexpr std::array<ParameterInfo, 4> kRowLoopCostParameters{
+    {kRowLoopAttentionParameters[0],
+     kRowLoopAttentionParameters[1],
+     kRowLoopAttentionParameters[2],
+     {"token_seconds", "s", 0.0, 1e-4, 1e-6, Transfer::kTime}}};
+
+double seconds_of(const RowLoopCost& cost, const Launch& launch, const LawDevice& device) {
+  const auto& attention = std::get<AttentionLaunch>(launch);
+  return row_loop_attention_seconds(cost.law, attention, device) +
+         attention.tokens * cost.token_seconds;
 }
 
 double seconds_of(const SplitKAttentionLaw<double>& law, const Launch& launch,
@@ -67,6 +76,42 @@ Law make_moe(std::span<const double> p) {
   return MoeCost{MoeLaw<double>::from(p.first<MoeLaw<double>::kNumParameters>()), traits};
 }
 
+double seconds_of(const ElementwiseLaw<double>& law, const Launch& launch,
+                  const LawDevice& device) {
+  return elementwise_seconds(law, std::get<ElementwiseLaunch>(launch), device);
+}
+
+double seconds_of(const MhcLaw<double>& law, const Launch& launch, const LawDevice& device) {
+  return mhc_seconds(law, std::get<MhcLaunch>(launch), device);
+}
+
+double seconds_of(const CollectiveCost& cost, const Launch& launch, const LawDevice& device) {
+  return collective_seconds(cost.law, cost.structure, std::get<CollectiveLaunch>(launch), device);
+}
+
+/// NCCL over PCIe takes LL or Simple, over NVLink LL128 too; an own one-shot kernel joins them.
+constexpr CollectiveStructure kNcclPcie{};
+constexpr CollectiveStructure kNcclNvlink{.uses_ll128 = true};
+constexpr CollectiveStructure kOneShot{.one_shot_max_ranks = 8.0};
+
+template <const CollectiveStructure* structure>
+struct CollectiveParameters {
+  static constexpr auto kAll = collective_parameters(*structure);
+};
+
+template <const CollectiveStructure* structure>
+Law make_collective(std::span<const double> p) {
+  return CollectiveCost{CollectiveLaw<double>::from(p.first<kNumCollectiveParameters>()),
+                        *structure};
+}
+
+/// NCCL_PROTO=LL: the Simple protocol is never taken.
+Law make_low_latency(std::span<const double> p) {
+  CollectiveCost cost{CollectiveLaw<double>::from(p.first<kNumCollectiveParameters>()), kNcclPcie};
+  cost.law.simple.base_seconds = std::numeric_limits<double>::infinity();
+  return cost;
+}
+
 template <class Shape>
 bool accepts(const Launch& launch) {
   return std::holds_alternative<Shape>(launch);
@@ -104,13 +149,26 @@ std::vector<LawInfo> build_table() {
       {"roofline", kRooflineParameters,
        [](std::span<const double> p) -> Law { return RooflineLaw<double>::from(p.first<3>()); },
        [](const Launch&) { return true; }},
-      entry<RowLoopAttentionLaw, AttentionLaunch>("row_loop_attention",
-                                                  kRowLoopAttentionParameters),
+      {"row_loop_attention", kRowLoopCostParameters,
+       [](std::span<const double> p) -> Law {
+         return RowLoopCost{RowLoopAttentionLaw<double>::from(p.first<3>()), p[3]};
+       },
+       accepts<AttentionLaunch>},
       entry<SplitKAttentionLaw, AttentionLaunch>("split_k_attention", kSplitKAttentionParameters),
       entry<DenseScanLaw, ContextScanLaunch>("dense_scan", kDenseScanParameters),
       entry<SplitScanLaw, ContextScanLaunch>("split_scan", kSplitScanParameters),
       {"moe_grouped", kMoeParameters, make_moe<&kGroupedTraits>, accepts<MoeLaunch>},
       {"moe_grouped_bf16", kMoeParameters, make_moe<&kGroupedBf16Traits>, accepts<MoeLaunch>},
+      entry<ElementwiseLaw, ElementwiseLaunch>("elementwise", kElementwiseParameters),
+      entry<MhcLaw, MhcLaunch>("mhc", kMhcParameters),
+      {"nccl_pcie", CollectiveParameters<&kNcclPcie>::kAll, make_collective<&kNcclPcie>,
+       accepts<CollectiveLaunch>},
+      {"nccl_pcie_ll", CollectiveParameters<&kNcclPcie>::kAll, make_low_latency,
+       accepts<CollectiveLaunch>},
+      {"nccl_nvlink", CollectiveParameters<&kNcclNvlink>::kAll, make_collective<&kNcclNvlink>,
+       accepts<CollectiveLaunch>},
+      {"one_shot_or_nccl", CollectiveParameters<&kOneShot>::kAll, make_collective<&kOneShot>,
+       accepts<CollectiveLaunch>},
   };
   add_gemm_entries(laws, std::make_index_sequence<kGemmStructures.size()>{});
   return laws;

@@ -6,10 +6,13 @@
 #include <variant>
 #include <vector>
 
+#include "model/laws/collective.h"
 #include "model/laws/context_scan.h"
+#include "model/laws/elementwise.h"
 #include "model/laws/gemm.h"
 #include "model/laws/gemm_structures.h"
 #include "model/laws/law_device.h"
+#include "model/laws/mhc.h"
 #include "model/laws/moe.h"
 #include "model/laws/parameter_info.h"
 #include "model/laws/roofline.h"
@@ -28,15 +31,28 @@ struct GemmCost {
   const GemmStructure* structure = nullptr;
 };
 
+/// The row-loop kernel with what the engine launches around it for every token: padding of the
+/// queries, copies, merging of window and compressed part (fitted together with the module).
+struct RowLoopCost {
+  RowLoopAttentionLaw<double> law;
+  double token_seconds = 0.0;
+};
+
 /// A grouped MoE law under the tiling of one kernel family.
 struct MoeCost {
   MoeLaw<double> law;
   const MoeKernelTraits* traits = nullptr;
 };
 
-using Law =
-    std::variant<FusedLaw, RooflineLaw<double>, GemmCost, RowLoopAttentionLaw<double>,
-                 SplitKAttentionLaw<double>, DenseScanLaw<double>, SplitScanLaw<double>, MoeCost>;
+/// A collective law under the algorithms one library can take.
+struct CollectiveCost {
+  CollectiveLaw<double> law;
+  CollectiveStructure structure;
+};
+
+using Law = std::variant<FusedLaw, RooflineLaw<double>, GemmCost, RowLoopCost,
+                         SplitKAttentionLaw<double>, DenseScanLaw<double>, SplitScanLaw<double>,
+                         MoeCost, ElementwiseLaw<double>, MhcLaw<double>, CollectiveCost>;
 
 struct LawInfo {
   std::string_view name;

@@ -22,6 +22,7 @@ struct PricedPoint {
   ClosedLoopResult serving;
   /// Of throughput and TPOT: decode and prefill share kernels, so their errors add.
   double log_sigma = 0.0;
+  double step_log_sigma = 0.0;
 };
 
 /// Seconds and log spread of one prompt's prefill, in chunks of the engine's size.
@@ -162,7 +163,7 @@ Prediction predict(const Deployment& deployment) {
     point.memory = memory_ledger(deployment, std::max(1.0, priced.batch.requests));
     if (priced.batch.requests >= 1.0) {
       point.accept_length = priced.accept_length;
-      point.step_seconds = log_normal_interval(priced.decode_seconds, priced.decode.log_sigma);
+      point.step_seconds = log_normal_interval(priced.decode_seconds, priced.step_log_sigma);
       point.tpot_seconds = log_normal_interval(priced.serving.tpot_seconds, priced.log_sigma);
       point.ttft_seconds = log_normal_interval(priced.serving.ttft_seconds, priced.log_sigma);
       point.output_tokens_per_second = log_normal_interval(

@@ -67,6 +67,15 @@ void read_parameters(JsonObject& object, const LawInfo& law, KernelBinding& bind
       }
     }
   });
+  // A fit of a whole module names its kernels' parameters apart: law name -> name in the series.
+  std::map<std::string, std::string, std::less<>> names_in_series;
+  object.optional_object("parameter_names", [&](JsonObject& names) {
+    for (const ParameterInfo& info : law.parameters) {
+      if (names.has(info.name)) {
+        names_in_series.emplace(info.name, names.string(info.name));
+      }
+    }
+  });
   const CalibratedSeries* series = nullptr;
   if (object.has("calibration")) {
     const std::string id = object.string("calibration");
@@ -96,7 +105,10 @@ void read_parameters(JsonObject& object, const LawInfo& law, KernelBinding& bind
     }
     all_inline = false;
     if (series != nullptr) {
-      if (const auto it = series->parameters.find(info.name); it != series->parameters.end()) {
+      const auto renamed = names_in_series.find(info.name);
+      const std::string_view wanted =
+          renamed == names_in_series.end() ? info.name : std::string_view(renamed->second);
+      if (const auto it = series->parameters.find(wanted); it != series->parameters.end()) {
         values.push_back(moved_value(it->second.value, info, context));
         continue;
       }
@@ -136,6 +148,7 @@ KernelBinding read_binding(JsonObject& object, Context& context) {
     for (const LawInfo& info : law_table()) allowed += ", " + std::string(info.name);
     object.problem("law", "is " + found(binding.law), allowed);
     object.ignore("parameters");
+    object.ignore("parameter_names");
     object.ignore("calibration");
     object.ignore("log_sigma");
     return binding;
@@ -245,7 +258,8 @@ KernelSet load_kernel_set(const std::string& name, const std::string& file,
   object.object("host", [&](JsonObject& host) {
     const Sourced launch = host.sourced("launch_seconds", Range{0, 1e-2});
     const Sourced step = host.sourced("step_seconds", Range{0, 1.0});
-    set.host = {launch.value, step.value, launch.basis, launch.source};
+    const Sourced system = host.sourced("system_log_sigma", Range{0, 2.0});
+    set.host = {launch.value, step.value, system.value, launch.basis, launch.source};
   });
   BindingMap bindings;
   object.object("kernels", [&](JsonObject& kernels) { collect_bindings(kernels, bindings); });

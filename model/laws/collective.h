@@ -6,7 +6,8 @@
 //   Simple
 //   all-reduce: steps 2(n-1), f = 2(n-1)/n; all-gather and reduce-scatter: n-1 and (n-1)/n;
 //   all-to-all: 1 and (n-1)/n.  S as NCCL counts it (the whole message of one rank).
-//   share(2) = 1; share(4), share(8) fitted, between them linear in log2 n (switches, root complex).
+//   share(2) = 1; share(4), share(8) fitted, between them linear in log2 n (switches, root
+//   complex).
 // Shape after NCCL's own tuning model (src/graph/tuning.cc): latency + bytes / bandwidth per
 // algorithm and protocol. A launch timed eagerly costs at least the host's time for it.
 // Leaves out: NCCL's wrong switches (a message of 512 KB among 8 PCIe GPUs can take longer than one
@@ -37,12 +38,20 @@ struct CollectiveLaw {
   Real host_floor_seconds{};
   CollectiveLine<Real> one_shot{}, ll{}, ll128{}, simple{};
   Real one_shot_share_8{};
-  Real fast_share_4{}, fast_share_8{};      ///< LL and LL128
+  Real fast_share_4{}, fast_share_8{};  ///< LL and LL128
   Real simple_share_4{}, simple_share_8{};
 
   static CollectiveLaw from(std::span<const Real, kNumCollectiveParameters> p) {
-    return {p[0],  {p[1], p[2], p[3]}, {p[4], p[5], p[6]}, {p[7], p[8], p[9]}, {p[10], p[11], p[12]},
-            p[13], p[14],              p[15],              p[16],              p[17]};
+    return {p[0],
+            {p[1], p[2], p[3]},
+            {p[4], p[5], p[6]},
+            {p[7], p[8], p[9]},
+            {p[10], p[11], p[12]},
+            p[13],
+            p[14],
+            p[15],
+            p[16],
+            p[17]};
   }
 };
 
@@ -50,7 +59,10 @@ struct CollectiveLaw {
 struct CollectiveStructure {
   double one_shot_max_ranks = 0.0;  ///< 0: no one-shot kernel
   bool uses_ll128 = false;
-  bool eager = false;               ///< launched by the host each time
+  bool eager = false;  ///< launched by the host each time
+  /// The ring lines are seen with more than two ranks only: their shares are then counted from
+  /// four.
+  bool rings_from_four = false;
 };
 
 constexpr std::array<ParameterInfo, kNumCollectiveParameters> collective_parameters(
@@ -67,18 +79,18 @@ constexpr std::array<ParameterInfo, kNumCollectiveParameters> collective_paramet
       use(shot, {"one_shot_hop_seconds", "s", 1e-9, 1e-5, 1e-7, kTime}, 0.0),
       use(shot, {"one_shot_efficiency", "1", 0.02, 2.0, 0.5}, 1.0),
       {"ll_base_seconds", "s", 5e-7, 1e-4, 4e-6, kTime},
-      {"ll_hop_seconds", "s", 1e-9, 1e-4, 9e-7, kTime},
+      {"ll_hop_seconds", "s", 1e-9, 1e-5, 9e-7, kTime},
       {"ll_efficiency", "1", 1e-3, 2.0, 0.2},
       use(s.uses_ll128, {"ll128_base_seconds", "s", 5e-7, 1e-4, 5e-6, kTime}, 1.0),
-      use(s.uses_ll128, {"ll128_hop_seconds", "s", 1e-9, 1e-4, 1e-6, kTime}, 0.0),
+      use(s.uses_ll128, {"ll128_hop_seconds", "s", 1e-9, 1e-5, 1e-6, kTime}, 0.0),
       use(s.uses_ll128, {"ll128_efficiency", "1", 1e-3, 2.0, 0.35}, 1.0),
       {"simple_base_seconds", "s", 5e-7, 2e-4, 1.5e-5, kTime},
-      {"simple_hop_seconds", "s", 1e-9, 1e-4, 1.5e-6, kTime},
+      {"simple_hop_seconds", "s", 1e-9, 2e-5, 1.5e-6, kTime},
       {"simple_efficiency", "1", 0.05, 2.0, 0.65},
       use(shot && s.one_shot_max_ranks > 4.0, {"one_shot_share_8", "1", 0.1, 3.0, 0.9}, 1.0),
-      {"fast_share_4", "1", 0.1, 3.0, 1.0},
+      use(!s.rings_from_four, {"fast_share_4", "1", 0.1, 3.0, 1.0}, 1.0),
       {"fast_share_8", "1", 0.1, 3.0, 1.0},
-      {"simple_share_4", "1", 0.1, 3.0, 0.9},
+      use(!s.rings_from_four, {"simple_share_4", "1", 0.1, 3.0, 0.9}, 1.0),
       {"simple_share_8", "1", 0.1, 3.0, 0.9},
   }};
 }
@@ -101,10 +113,13 @@ struct Traffic {
 inline Traffic ring_traffic(CollectiveKind kind, double ranks) {
   const double part = (ranks - 1.0) / ranks;
   switch (kind) {
-    case CollectiveKind::kAllReduce: return {2.0 * (ranks - 1.0), 2.0 * part};
-    case CollectiveKind::kAllToAll: return {1.0, part};
+    case CollectiveKind::kAllReduce:
+      return {2.0 * (ranks - 1.0), 2.0 * part};
+    case CollectiveKind::kAllToAll:
+      return {1.0, part};
     case CollectiveKind::kAllGather:
-    case CollectiveKind::kReduceScatter: break;
+    case CollectiveKind::kReduceScatter:
+      break;
   }
   return {ranks - 1.0, part};
 }
@@ -121,11 +136,12 @@ Real collective_seconds(const CollectiveLaw<Real>& law, const CollectiveStructur
   const auto traffic = collective_detail::ring_traffic(launch.kind, launch.ranks);
   const double crossing_seconds = traffic.fraction * launch.bytes / link;
   const auto line = [&](const CollectiveLine<Real>& l, const Real& share) {
-    return l.base_seconds + traffic.steps * l.hop_seconds + crossing_seconds / (l.efficiency * share);
+    return l.base_seconds + traffic.steps * l.hop_seconds +
+           crossing_seconds / (l.efficiency * share);
   };
   const Real fast = collective_detail::share(launch.ranks, law.fast_share_4, law.fast_share_8);
-  Real t = line(law.simple, collective_detail::share(launch.ranks, law.simple_share_4,
-                                                     law.simple_share_8));
+  Real t = line(law.simple,
+                collective_detail::share(launch.ranks, law.simple_share_4, law.simple_share_8));
   const Real ll = line(law.ll, fast);
   if (ll < t) t = ll;
   if (structure.uses_ll128) {
@@ -134,11 +150,10 @@ Real collective_seconds(const CollectiveLaw<Real>& law, const CollectiveStructur
   }
   if (launch.ranks <= structure.one_shot_max_ranks) {
     const double others = launch.ranks - 1.0;
-    const Real shot =
-        law.one_shot.base_seconds + others * law.one_shot.hop_seconds +
-        others * launch.bytes / link /
-            (law.one_shot.efficiency *
-             collective_detail::share(launch.ranks, Real(1.0), law.one_shot_share_8));
+    const Real shot = law.one_shot.base_seconds + others * law.one_shot.hop_seconds +
+                      others * launch.bytes / link /
+                          (law.one_shot.efficiency *
+                           collective_detail::share(launch.ranks, Real(1.0), law.one_shot_share_8));
     if (shot < t) t = shot;
   }
   if (structure.eager && t < law.host_floor_seconds) t = law.host_floor_seconds;

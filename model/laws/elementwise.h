@@ -21,13 +21,13 @@ inline constexpr std::size_t kNumElementwiseParameters = 8;
 template <class Real>
 struct ElementwiseLaw {
   Real launch_floor_seconds{};
-  Real row_seconds{};            ///< fixed part of one row
-  Real sm_bytes_per_clock{};     ///< one SM on one row
+  Real row_seconds{};         ///< fixed part of one row
+  Real sm_bytes_per_clock{};  ///< one SM on one row
   Real dram_efficiency{};
-  Real l2_bandwidth_ratio{};     ///< to the peak DRAM bandwidth
-  Real l2_resident_fraction{};   ///< of the L2 that the tensors fill before the first miss
-  Real l2_transition_width{};    ///< relative growth from the first miss to no hit
-  Real tail_fraction{};          ///< of a last, partial wave that is paid
+  Real l2_bandwidth_ratio{};    ///< to the peak DRAM bandwidth
+  Real l2_resident_fraction{};  ///< of the L2 that the tensors fill before the first miss
+  Real l2_transition_width{};   ///< relative growth from the first miss to no hit
+  Real tail_fraction{};         ///< of a last, partial wave that is paid
 
   static ElementwiseLaw from(std::span<const Real, kNumElementwiseParameters> p) {
     return {p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]};

@@ -30,10 +30,10 @@ inline constexpr double kGemmResidualBound = 0.2;
 struct GemmPlan {
   double block_m = 0.0;
   double block_n = 0.0;
-  double split = 1.0;         ///< CTAs that share one output tile along k
+  double split = 1.0;  ///< CTAs that share one output tile along k
   double tiles_m = 0.0;
-  double tiles = 0.0;         ///< CTAs of the launch, splits included
-  double iterations = 0.0;    ///< k-iterations of one CTA
+  double tiles = 0.0;       ///< CTAs of the launch, splits included
+  double iterations = 0.0;  ///< k-iterations of one CTA
   bool gemv = false;
 };
 
@@ -68,9 +68,10 @@ Real join(Real a, Real b, Real c, int order) {
 template <class Real>
 struct Shared {
   double weight_bytes = 0.0;
-  double input_byte = 0.0;   ///< bytes of one operand element in the tile loop
+  double input_byte = 0.0;  ///< bytes of one operand element in the tile loop
   double sm_flop_per_second = 0.0;
-  Real miss_fraction{};      ///< of the weights, fetched from DRAM
+  Real miss_fraction{};  ///< of the weights, fetched from DRAM
+  Real activation_miss_fraction{};
   Real l2_bytes_per_second{};
   Real dram_seconds{};
 };
@@ -78,8 +79,8 @@ struct Shared {
 /// Share of the weights that the L2 no longer holds when the same weights come round again: none
 /// while the working set fits, all once it is clearly larger (cyclic reuse defeats LRU).
 template <class Real>
-Real miss_fraction(const GemmLaw<Real>& law, const GemmLaunch& launch, const LawDevice& device) {
-  const double working_set = launch.weight_working_set_bytes / device.l2_bytes;
+Real miss_fraction(const GemmLaw<Real>& law, double working_set_bytes, const LawDevice& device) {
+  const double working_set = working_set_bytes / device.l2_bytes;
   if (!(working_set < 1e6)) return Real(1.0);
   const Real u = (working_set - law.l2_resident_fraction) /
                  (law.l2_resident_fraction * law.l2_transition_width);
@@ -96,13 +97,17 @@ Shared<Real> shared_terms(const GemmLaw<Real>& law, const GemmLaunch& launch,
   s.input_byte = launch.weight_bits / 8.0;
   s.weight_bytes = groups * n * k * s.input_byte;
   s.sm_flop_per_second = device.peak(launch.compute) / device.num_sms;
-  s.miss_fraction = miss_fraction(law, launch, device);
+  s.miss_fraction = miss_fraction(law, launch.weight_working_set_bytes, device);
   s.l2_bytes_per_second = law.l2_bandwidth_ratio * device.dram_bandwidth_bytes_per_second;
   const double weight_seconds = s.weight_bytes / device.dram_bandwidth_bytes_per_second;
-  const double other_seconds = groups * (m * n * launch.output_bits / 8.0 + m * k * s.input_byte) /
-                               device.dram_bandwidth_bytes_per_second;
-  s.dram_seconds = weight_seconds * s.miss_fraction / law.dram_efficiency +
-                   other_seconds / law.activation_bandwidth_ratio;
+  const double other_bytes = groups * (m * n * launch.output_bits / 8.0 + m * k * s.input_byte);
+  const double other_seconds = other_bytes / device.dram_bandwidth_bytes_per_second;
+  s.activation_miss_fraction =
+      miss_fraction(law, std::fmax(other_bytes, launch.activation_working_set_bytes), device);
+  s.dram_seconds =
+      weight_seconds * s.miss_fraction / law.dram_efficiency +
+      other_seconds * (s.activation_miss_fraction / law.dram_efficiency +
+                       (1.0 - s.activation_miss_fraction) / law.activation_bandwidth_ratio);
   return s;
 }
 
@@ -144,8 +149,7 @@ Real tile_seconds(const GemmLaw<Real>& law, const GemmStructure& structure,
 
   const double full = plan.tiles / device.num_sms;
   const double waves = std::ceil(full);
-  const Real paid_waves =
-      larger(Real(1.0), full + (waves - full) * law.tail_fraction);
+  const Real paid_waves = larger(Real(1.0), full + (waves - full) * law.tail_fraction);
   const Real cta = paid_waves * (law.prologue_seconds + plan.iterations * iteration);
 
   Real l2 = plan.tiles * plan.iterations * iteration_bytes / s.l2_bytes_per_second;
@@ -169,12 +173,10 @@ Real gemv_seconds(const GemmLaw<Real>& law, const GemmLaunch& launch, const LawD
   using std::sqrt;
   const Real dram = s.weight_bytes / device.dram_bandwidth_bytes_per_second * s.miss_fraction /
                     law.gemv_dram_efficiency;
-  const Real l2 =
-      s.weight_bytes / (law.gemv_l2_ratio * device.dram_bandwidth_bytes_per_second);
+  const Real l2 = s.weight_bytes / (law.gemv_l2_ratio * device.dram_bandwidth_bytes_per_second);
   const Real depth = launch.k * law.gemv_k_seconds;
-  const Real columns =
-      launch.groups * launch.n *
-      (law.gemv_column_seconds + launch.m * law.gemv_column_token_seconds);
+  const Real columns = launch.groups * launch.n *
+                       (law.gemv_column_seconds + launch.m * law.gemv_column_token_seconds);
   const Real flops = 2.0 * launch.groups * launch.m * launch.n * launch.k /
                      (law.gemv_compute_efficiency * device.peak(launch.compute));
   return sqrt(dram * dram + l2 * l2 + depth * depth + columns * columns + flops * flops);
@@ -220,7 +222,8 @@ inline GemmPlan gemm_plan(const GemmLaw<double>& law, const GemmStructure& struc
   const double iterations = std::ceil(launch.k / structure.block_k);
   double max_split =
       std::fmin(structure.max_split, std::floor(iterations / structure.min_split_iterations));
-  if (launch.m * launch.n * launch.k < structure.split_min_work || launch.k < structure.split_min_k) {
+  if (launch.m * launch.n * launch.k < structure.split_min_work ||
+      launch.k < structure.split_min_k) {
     max_split = 1.0;
   }
   double best_seconds = 0.0;
@@ -273,8 +276,8 @@ Real gemm_seconds(const GemmLaw<Real>& law, const GemmStructure& structure,
     t = law.gemv_floor_seconds + gemm_detail::gemv_seconds(law, launch, device, shared);
   } else {
     // A power-capped clock: the longer the tensor cores run flat out, the lower it settles.
-    const double flop_seconds = 2.0 * launch.groups * launch.m * launch.n * launch.k /
-                                device.peak(launch.compute);
+    const double flop_seconds =
+        2.0 * launch.groups * launch.m * launch.n * launch.k / device.peak(launch.compute);
     t = law.launch_floor_seconds +
         gemm_detail::tile_seconds(law, structure, launch, device, shared, plan) +
         law.throttle_slope * flop_seconds * flop_seconds / (flop_seconds + law.throttle_seconds);
@@ -282,8 +285,9 @@ Real gemm_seconds(const GemmLaw<Real>& law, const GemmStructure& structure,
   if (structure.quantises_input) {
     const double bytes = launch.m * launch.k * (launch.activation_bits + launch.weight_bits) / 8.0;
     const double waves = std::ceil(launch.m / (4.0 * device.num_sms));
-    t = t +
-        bytes / (law.quantise_bandwidth_ratio * device.dram_bandwidth_bytes_per_second) +
+    const Real slowness = (1.0 - shared.activation_miss_fraction) / law.quantise_bandwidth_ratio +
+                          shared.activation_miss_fraction / law.dram_efficiency;
+    t = t + bytes / device.dram_bandwidth_bytes_per_second * slowness +
         launch.m * law.quantise_row_seconds + launch.k * waves * law.quantise_column_seconds;
   }
   if (structure.has_residual) {

@@ -18,24 +18,24 @@ inline constexpr std::size_t kNumGemmParameters = 31 + kNumGemmResidual;
 /// Fitted numbers of one kernel on one device. Ratios are to the device's peak DRAM bandwidth.
 template <class Real>
 struct GemmLaw {
-  Real launch_floor_seconds{};         ///< graph-launch to launch, tail and quantiser launch included
-  Real prologue_seconds{};             ///< pipeline fill and epilogue of one CTA
-  Real compute_efficiency{};           ///< of the tensor peak, inside a full tile
-  Real sm_fill_bytes_per_clock{};      ///< operand bytes one SM takes from L2
-  Real sm_miss_bytes_per_clock{};      ///< weight bytes one SM keeps in flight to DRAM
-  Real iteration_floor_seconds{};      ///< shortest k-iteration (latency / stages)
-  Real iteration_overhead_seconds{};   ///< added to each k-iteration (scale promotion)
+  Real launch_floor_seconds{};     ///< graph-launch to launch, tail and quantiser launch included
+  Real prologue_seconds{};         ///< pipeline fill and epilogue of one CTA
+  Real compute_efficiency{};       ///< of the tensor peak, inside a full tile
+  Real sm_fill_bytes_per_clock{};  ///< operand bytes one SM takes from L2
+  Real sm_miss_bytes_per_clock{};  ///< weight bytes one SM keeps in flight to DRAM
+  Real iteration_floor_seconds{};  ///< shortest k-iteration (latency / stages)
+  Real iteration_overhead_seconds{};  ///< added to each k-iteration (scale promotion)
   Real l2_bandwidth_ratio{};
   Real dram_efficiency{};
-  Real l2_resident_fraction{};         ///< of the L2 that reused weights fill before the first miss
-  Real l2_transition_width{};          ///< relative growth from the first miss to no hit
-  Real activation_bandwidth_ratio{};   ///< for A and C; above 1 where the L2 absorbs them
+  Real l2_resident_fraction{};        ///< of the L2 that reused weights fill before the first miss
+  Real l2_transition_width{};         ///< relative growth from the first miss to no hit
+  Real activation_bandwidth_ratio{};  ///< for A and C while the L2 holds them
   Real throttle_slope{};
   Real throttle_seconds{};
-  Real tail_fraction{};                ///< of a last, partial wave that is paid
-  Real split_floor_seconds{};          ///< reduction launch of a split-k
-  Real split_bandwidth_ratio{};        ///< of the L2 bandwidth, for FP32 partial sums
-  Real overhang_seconds{};             ///< per k-iteration of a tile that hangs over the edge in m
+  Real tail_fraction{};          ///< of a last, partial wave that is paid
+  Real split_floor_seconds{};    ///< reduction launch of a split-k
+  Real split_bandwidth_ratio{};  ///< of the L2 bandwidth, for FP32 partial sums
+  Real overhang_seconds{};       ///< per k-iteration of a tile that hangs over the edge in m
   Real ragged_iteration_seconds{};
   Real wide_tile_slowdown{};
   Real crowding{};
@@ -68,18 +68,38 @@ struct GemmLaw {
         return x;
       }
     };
-    GemmLaw<double> r{v(launch_floor_seconds), v(prologue_seconds), v(compute_efficiency),
-                      v(sm_fill_bytes_per_clock), v(sm_miss_bytes_per_clock),
-                      v(iteration_floor_seconds), v(iteration_overhead_seconds),
-                      v(l2_bandwidth_ratio), v(dram_efficiency), v(l2_resident_fraction),
-                      v(l2_transition_width), v(activation_bandwidth_ratio), v(throttle_slope),
-                      v(throttle_seconds), v(tail_fraction), v(split_floor_seconds),
-                      v(split_bandwidth_ratio), v(overhang_seconds), v(ragged_iteration_seconds),
-                      v(wide_tile_slowdown), v(crowding), v(quantise_bandwidth_ratio),
-                      v(quantise_row_seconds), v(quantise_column_seconds), v(gemv_floor_seconds),
-                      v(gemv_l2_ratio), v(gemv_dram_efficiency), v(gemv_k_seconds),
-                      v(gemv_column_seconds), v(gemv_column_token_seconds),
-                      v(gemv_compute_efficiency), {}};
+    GemmLaw<double> r{v(launch_floor_seconds),
+                      v(prologue_seconds),
+                      v(compute_efficiency),
+                      v(sm_fill_bytes_per_clock),
+                      v(sm_miss_bytes_per_clock),
+                      v(iteration_floor_seconds),
+                      v(iteration_overhead_seconds),
+                      v(l2_bandwidth_ratio),
+                      v(dram_efficiency),
+                      v(l2_resident_fraction),
+                      v(l2_transition_width),
+                      v(activation_bandwidth_ratio),
+                      v(throttle_slope),
+                      v(throttle_seconds),
+                      v(tail_fraction),
+                      v(split_floor_seconds),
+                      v(split_bandwidth_ratio),
+                      v(overhang_seconds),
+                      v(ragged_iteration_seconds),
+                      v(wide_tile_slowdown),
+                      v(crowding),
+                      v(quantise_bandwidth_ratio),
+                      v(quantise_row_seconds),
+                      v(quantise_column_seconds),
+                      v(gemv_floor_seconds),
+                      v(gemv_l2_ratio),
+                      v(gemv_dram_efficiency),
+                      v(gemv_k_seconds),
+                      v(gemv_column_seconds),
+                      v(gemv_column_token_seconds),
+                      v(gemv_compute_efficiency),
+                      {}};
     for (std::size_t i = 0; i < kNumGemmResidual; ++i) r.residual[i] = v(residual[i]);
     return r;
   }
@@ -142,7 +162,7 @@ constexpr std::array<ParameterInfo, kNumGemmParameters> gemm_parameters(const Ge
       {"dram_efficiency", "1", 0.3, 1.0, 0.9},
       {"l2_resident_fraction", "1", 0.05, 1.5, 0.8},
       {"l2_transition_width", "1", 0.02, 10.0, 0.3},
-      {"activation_bandwidth_ratio", "1", 0.05, 10.0, 1.0},
+      {"activation_bandwidth_ratio", "1", 0.05, 25.0, 2.0},
       {"throttle_slope", "1", 1e-3, 1.0, 0.1},
       {"throttle_seconds", "s", 1e-5, 1e-2, 3e-4, kTime},
       {"tail_fraction", "1", 0.02, 1.0, 0.7},

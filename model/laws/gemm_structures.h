@@ -43,7 +43,8 @@ inline constexpr GemmStructure kCublasSm120{
     .has_residual = true};
 
 /// CUTLASS FP8 of sgl-kernel on sm_120: one tile, 128x128x128
-/// (sgl-kernel/csrc/gemm/fp8_gemm_kernel.cu, sm120_fp8_dispatch_bias); per-token quantiser in front.
+/// (sgl-kernel/csrc/gemm/fp8_gemm_kernel.cu, sm120_fp8_dispatch_bias); per-token quantiser in
+/// front.
 inline constexpr GemmStructure kCutlassFp8Sm120{.name = "gemm_cutlass_fp8_sm120",
                                                 .tiles = {{{128, 128}}},
                                                 .num_tiles = 1,
@@ -107,34 +108,32 @@ inline constexpr GemmStructure kTrtllmFp8Sm120{
     .has_residual = true};
 
 /// TensorRT-LLM block-scaled FP8 on sm_120: effective menu.
-inline constexpr GemmStructure kTrtllmBlockFp8Sm120{
-    .name = "gemm_trtllm_block_fp8_sm120",
-    .tiles = {{{32, 64}, {64, 64}, {64, 128}}},
-    .num_tiles = 3,
-    .block_k = 128,
-    .overlap_order = 4,
-    .quantises_input = true,
-    .limits_sm_fill = true,
-    .limits_sm_miss = true,
-    .pays_overhang = true,
-    .crowds = true,
-    .has_residual = true};
+inline constexpr GemmStructure kTrtllmBlockFp8Sm120{.name = "gemm_trtllm_block_fp8_sm120",
+                                                    .tiles = {{{32, 64}, {64, 64}, {64, 128}}},
+                                                    .num_tiles = 3,
+                                                    .block_k = 128,
+                                                    .overlap_order = 4,
+                                                    .quantises_input = true,
+                                                    .limits_sm_fill = true,
+                                                    .limits_sm_miss = true,
+                                                    .pays_overhang = true,
+                                                    .crowds = true,
+                                                    .has_residual = true};
 
 /// DeepGEMM block-scaled FP8 on sm_90 as SGLang builds it: block_m 64 to m = 64, else 128; block_n
 /// in steps of 16 to 256 (deep_gemm/jit_kernels). A full single wave of tiles 176-192 or 240-256
 /// wide runs about three times slower in the tables: observed, unexplained.
-inline constexpr GemmStructure kDeepGemmSm90{
-    .name = "gemm_deepgemm_sm90",
-    .tiles = {{{64, 256, 0, 64}, {128, 256, 64, kAnyM}}},
-    .num_tiles = 2,
-    .block_k = 128,
-    .column_granularity = 16,
-    .overlap_order = 4,
-    .quantises_input = true,
-    .limits_sm_miss = true,
-    .has_overhead = true,
-    .slow_when_wide = true,
-    .has_residual = true};
+inline constexpr GemmStructure kDeepGemmSm90{.name = "gemm_deepgemm_sm90",
+                                             .tiles = {{{64, 256, 0, 64}, {128, 256, 64, kAnyM}}},
+                                             .num_tiles = 2,
+                                             .block_k = 128,
+                                             .column_granularity = 16,
+                                             .overlap_order = 4,
+                                             .quantises_input = true,
+                                             .limits_sm_miss = true,
+                                             .has_overhead = true,
+                                             .slow_when_wide = true,
+                                             .has_residual = true};
 
 /// DeepGEMM as TensorRT-LLM carries it: block_n in steps of 8 to 128
 /// (cpp/tensorrt_llm/deep_gemm/compiler.cuh). m of 17-32 and m above 64 that is no multiple of 128
@@ -152,13 +151,32 @@ inline constexpr GemmStructure kDeepGemmTrtllmSm90{
     .slow_when_ragged = true,
     .has_residual = true};
 
+/// Triton block-FP8 GEMM of SGLang and vLLM (_w8a8_block_fp8_matmul) without a tuned file: 64 rows,
+/// one 128x128 weight block, group 32, 4 warps (fp8_kernel.py, the default of
+/// w8a8_block_fp8_matmul). The quantiser is a launch of its own.
+inline constexpr GemmStructure kTritonBlockFp8{.name = "gemm_triton_block_fp8",
+                                               .tiles = {{{64, 128}}},
+                                               .num_tiles = 1,
+                                               .block_k = 128,
+                                               .overlap_order = 4};
+
+/// The same with tuned files: tiles of 16 rows for few tokens, narrower in n so that more SMs work
+/// (the menu stands for the candidates a tuning run may pick; sglang pull 25696).
+inline constexpr GemmStructure kTritonBlockFp8Tuned{
+    .name = "gemm_triton_block_fp8_tuned",
+    .tiles = {{{16, 32}, {16, 64}, {32, 64}, {64, 128}}},
+    .num_tiles = 4,
+    .block_k = 128,
+    .overlap_order = 4};
+
 }  // namespace gemm_structure
 
-inline constexpr std::array<const GemmStructure*, 10> kGemmStructures{
-    &gemm_structure::kCublasSm90,          &gemm_structure::kCublasSm120,
-    &gemm_structure::kCutlassFp8Sm120,     &gemm_structure::kCutlassNvfp4Sm120,
-    &gemm_structure::kCutlassFp8Sm90,      &gemm_structure::kTrtllmFp8Sm90,
-    &gemm_structure::kTrtllmFp8Sm120,      &gemm_structure::kTrtllmBlockFp8Sm120,
-    &gemm_structure::kDeepGemmSm90,        &gemm_structure::kDeepGemmTrtllmSm90};
+inline constexpr std::array<const GemmStructure*, 12> kGemmStructures{
+    &gemm_structure::kCublasSm90,      &gemm_structure::kCublasSm120,
+    &gemm_structure::kCutlassFp8Sm120, &gemm_structure::kCutlassNvfp4Sm120,
+    &gemm_structure::kCutlassFp8Sm90,  &gemm_structure::kTrtllmFp8Sm90,
+    &gemm_structure::kTrtllmFp8Sm120,  &gemm_structure::kTrtllmBlockFp8Sm120,
+    &gemm_structure::kDeepGemmSm90,    &gemm_structure::kDeepGemmTrtllmSm90,
+    &gemm_structure::kTritonBlockFp8,  &gemm_structure::kTritonBlockFp8Tuned};
 
 }  // namespace fulcrum

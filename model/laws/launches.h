@@ -22,6 +22,8 @@ struct GemmLaunch {
   /// Distinct weight bytes read between two uses of these weights. In service every layer's weights
   /// come between, so none survives in L2; benchmarks that cycle few copies set it.
   double weight_working_set_bytes = std::numeric_limits<double>::infinity();
+  /// Same for inputs and outputs; at least their own size. In service they were just written.
+  double activation_working_set_bytes = 0.0;
 };
 
 /// How tokens pick experts.

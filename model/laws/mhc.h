@@ -24,8 +24,8 @@ inline constexpr std::size_t kNumMhcParameters = kNumElementwiseParameters + 3;
 template <class Real>
 struct MhcLaw {
   ElementwiseLaw<Real> stream{};
-  Real traffic_passes{};     ///< over the least traffic
-  Real token_seconds{};      ///< serial part, per token of `streams` x 4096 elements
+  Real traffic_passes{};  ///< over the least traffic
+  Real token_seconds{};   ///< serial part, per token of `streams` x 4096 elements
   Real saturation_tokens{};
 
   static MhcLaw from(std::span<const Real, kNumMhcParameters> p) {

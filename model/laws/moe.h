@@ -42,8 +42,9 @@ struct MoeKernelTraits {
   MoeTile many_tile;
   bool switches_tile = false;  ///< to many_tile when tokens exceed local experts
   bool padded_grid = false;    ///< launches blocks for the worst case; empty ones return at once
-  bool computes_remote =
-      false;  ///< pairs of other ranks run on a local expert instead of being cut
+  bool rows_cost = false;  ///< a tile takes longer with more rows (its menu has lower tiles)
+  /// Pairs of other ranks run on a local expert instead of being cut.
+  bool computes_remote = false;
   /// Up to this many pairs (and 64 local experts) one small kernel aligns rows at a cost per pair.
   double small_align_pairs = 0.0;
 };
@@ -72,10 +73,12 @@ struct MoeLaw {
   Real hidden_passes{};       ///< DRAM passes over [pairs, hidden] in 16 bit
   Real inter_passes{};        ///< DRAM passes over [pairs, inter] in 16 bit
   Real empty_block_cycles{};  ///< per empty CTA of a padded grid and SM
+  Real row_block_cycles{};    ///< per 16 rows of a tile and k-step, all tiles of an SM
+  Real token_passes{};        ///< DRAM passes over [tokens, hidden] in 16 bit
 
-  static constexpr std::size_t kNumParameters = 14;
+  static constexpr std::size_t kNumParameters = 16;
   static MoeLaw from(std::span<const Real, kNumParameters> p) {
-    return {p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11], p[12], p[13]};
+    return {p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11], p[12], p[13], p[14], p[15]};
   }
 };
 
@@ -96,6 +99,8 @@ inline constexpr std::array<ParameterInfo, MoeLaw<double>::kNumParameters> kMoeP
     {"hidden_passes", "1", 0.01, 40.0, 1.5, Transfer::kDimensionless},
     {"inter_passes", "1", 0.01, 40.0, 3.0, Transfer::kDimensionless},
     {"empty_block_cycles", "1", 1.0, 5e3, 300.0, Transfer::kDimensionless},
+    {"row_block_cycles", "1", 0.1, 2e3, 30.0, Transfer::kDimensionless},
+    {"token_passes", "1", 0.01, 40.0, 3.0, Transfer::kDimensionless},
 }};
 
 /// Seconds by part; they sum to the launch's time.
@@ -142,7 +147,11 @@ MoeTime<Real> moe_time(const MoeLaw<Real>& law, const MoeKernelTraits& traits, c
     const double weight_bytes = work.routed.active_experts * n * k * launch.weight_bits / 8.0;
     const double further = std::max(0.0, blocks * columns / device.num_sms - 1.0);
     const Real memory = weight_bytes / bandwidth * slowness;
-    const Real tiles = (step + further * extra) * (std::ceil(k / tile.k) / device.sm_clock_hertz);
+    Real tile_cycles = step + further * extra;
+    if (traits.rows_cost) {
+      tile_cycles += work.routed.blocks(0) * columns / device.num_sms * law.row_block_cycles;
+    }
+    const Real tiles = tile_cycles * (std::ceil(k / tile.k) / device.sm_clock_hertz);
     Real seconds = smooth_max(memory, tiles);
     if (empty_blocks > 0.0) {
       seconds += law.empty_block_cycles *
@@ -157,8 +166,10 @@ MoeTime<Real> moe_time(const MoeLaw<Real>& law, const MoeKernelTraits& traits, c
   if (traits.small_align_pairs == 0.0 || small_align) time.fixed += pairs * law.pair_seconds;
   time.up = gemm(launch.gated ? 2.0 * launch.inter : launch.inter, launch.hidden);
   time.down = gemm(launch.hidden, launch.inter);
-  time.activations = touched_pairs * 2.0 / bandwidth *
-                     (launch.hidden * law.hidden_passes + launch.inter * law.inter_passes);
+  time.activations =
+      2.0 / bandwidth *
+      (touched_pairs * (launch.hidden * law.hidden_passes + launch.inter * law.inter_passes) +
+       launch.tokens * launch.hidden * law.token_passes);
   return time;
 }
 

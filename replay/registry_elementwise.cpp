@@ -320,7 +320,7 @@ std::vector<KernelEntry> elementwise_entries() {
        .rotating_bytes = [](const Shape& s) { return 2.0 * static_cast<double>(s["m"] * s["dim"]); },
        .unsupported = any_device,
        .make = make_case<RmsNormCase>,
-       .verify_shapes = "m=1,dim=4096;m=3,dim=1024;m=5,dim=512;m=7,dim=16384;m=2,dim=7168;m=33,dim=8",
+       .verify_shapes = "m=1,dim=4096;m=3,dim=1024;m=5,dim=512;m=7,dim=16384;m=2,dim=7168;m=33,dim=8;m=1027",
        .calibration_shapes = decode_tokens + ";" + token_shapes({1, 64}, ",dim=1024") + ";m=32768"});
   entries.push_back(
       {.name = "query_norm_rope",

@@ -32,7 +32,7 @@ SparseMlaPlan plan_sparse_mla(const SparseMlaShape& shape, int num_sms, int shar
                       (shape.compressed_width + kTileRows - 1) / kTileRows);
   const int blocks = std::max(1, shape.num_tokens * (shape.num_heads / plan.heads_per_block));
   const int slots = num_sms * blocks_per_sm;
-  const int wanted = std::clamp(slots / blocks, 1, tiles);
+  const int wanted = std::clamp(slots / blocks, 1, std::min(tiles, kSparseMlaMaxSplits));
   const int tiles_per_split = (tiles + wanted - 1) / wanted;
   plan.num_splits = (tiles + tiles_per_split - 1) / tiles_per_split;
   return plan;

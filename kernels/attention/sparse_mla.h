@@ -38,7 +38,9 @@ struct SparseMlaProblem {
   float* workspace = nullptr;                     // sparse_mla_workspace_floats(...) floats
 };
 
-// How the split-K kernel cuts the work. heads_per_block in {16, 32, 64}.
+inline constexpr int kSparseMlaMaxSplits = 64;
+
+// How the split-K kernel cuts the work. heads_per_block in {16, 32, 64}, num_splits <= kSparseMlaMaxSplits.
 struct SparseMlaPlan {
   std::int32_t heads_per_block = 0;
   std::int32_t num_splits = 0;

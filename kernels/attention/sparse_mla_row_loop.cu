@@ -5,6 +5,7 @@
 #include <cuda_bf16.h>
 
 #include "kernels/attention/sparse_mla_launch.h"
+#include "kernels/common/dependent_launch.cuh"
 #include "kernels/common/formats.h"
 #include "kernels/common/tensor_core.cuh"
 
@@ -51,6 +52,7 @@ __global__ void __launch_bounds__(kThreads)
                     float* __restrict__ partial_log2_sum) {
   __shared__ __align__(16) float tile[kTileRows][kKvHeadDim];
   __shared__ float scores[kTileRows];
+  device::allow_dependent_launch();
   const int thread = static_cast<int>(threadIdx.x);
   const int warp = thread / 32;
   const int lane = thread % 32;

@@ -12,6 +12,7 @@
 #include <cuda_bf16.h>
 
 #include "kernels/attention/sparse_mla_launch.h"
+#include "kernels/common/dependent_launch.cuh"
 #include "kernels/common/formats.h"
 #include "kernels/common/tensor_core.cuh"
 
@@ -66,22 +67,29 @@ struct SplitKRows {
   int total;
 };
 
+// The rows that a warp gathers of one tile: lane j < 4 holds the number of the warp's j-th row, negative for none.
+// Loaded a tile before they are needed, because a gather that waited for them would hold up the arithmetic.
+inline constexpr int kSplitKRowsPerWarp = kSplitKTileRows / kSplitKWarps;
+
+__device__ __forceinline__ std::int32_t load_row_number(const SplitKRows& slots, int first, int end,
+                                                        int warp, int lane) {
+  const int slot = first + warp * kSplitKRowsPerWarp + lane;
+  if (lane >= kSplitKRowsPerWarp || slot >= end) return -1;
+  return slot < slots.window_count ? slots.window_rows[slot]
+                                   : slots.compressed_rows[slot - slots.window_count];
+}
+
 template <int kHeadTiles>
 __device__ __forceinline__ void gather_tile(SplitKShared<kHeadTiles>& shared, int stage, int first,
-                                            int end, const SplitKRows& slots, const KvPool& window,
-                                            const KvPool& compressed, int warp, int lane) {
-  constexpr int kRowsPerWarp = kSplitKTileRows / kSplitKWarps;
+                                            std::int32_t row_number, const SplitKRows& slots,
+                                            const KvPool& window, const KvPool& compressed, int warp,
+                                            int lane) {
 #pragma unroll
-  for (int j = 0; j < kRowsPerWarp; ++j) {
-    const int r = warp * kRowsPerWarp + j;
-    const int slot = first + r;
-    const bool in_window = slot < slots.window_count;
-    std::int32_t row = -1;
-    if (slot < end) {
-      row = in_window ? slots.window_rows[slot] : slots.compressed_rows[slot - slots.window_count];
-    }
+  for (int j = 0; j < kSplitKRowsPerWarp; ++j) {
+    const int r = warp * kSplitKRowsPerWarp + j;
+    const std::int32_t row = __shfl_sync(0xffffffffU, row_number, j);
     const bool valid = row >= 0;
-    const KvPool& pool = in_window ? window : compressed;
+    const KvPool& pool = first + r < slots.window_count ? window : compressed;
     const std::uint8_t* data = pool.pages + kv_data_offset(pool, valid ? row : 0);
     const std::uint8_t* scales = pool.pages + kv_scale_offset(pool, valid ? row : 0);
     std::uint8_t* raw = shared.raw[stage][r];
@@ -99,12 +107,11 @@ __device__ __forceinline__ void gather_tile(SplitKShared<kHeadTiles>& shared, in
 template <int kHeadTiles>
 __device__ __forceinline__ void dequantise_tile(SplitKShared<kHeadTiles>& shared, int stage, int warp,
                                                 int lane) {
-  constexpr int kRowsPerWarp = kSplitKTileRows / kSplitKWarps;
   constexpr int kFp8Chunks = kKvFp8Values / 16;  // 28 lanes convert, 4 lanes copy the rotary part
   const __nv_bfloat162 rebias = __float2bfloat162_rn(0x1p120F);
 #pragma unroll
-  for (int j = 0; j < kRowsPerWarp; ++j) {
-    const int r = warp * kRowsPerWarp + j;
+  for (int j = 0; j < kSplitKRowsPerWarp; ++j) {
+    const int r = warp * kSplitKRowsPerWarp + j;
     const std::uint8_t* raw = shared.raw[stage][r];
     uint4* out = reinterpret_cast<uint4*>(shared.rows[r]);
     if (lane < kFp8Chunks) {
@@ -265,6 +272,7 @@ __global__ void __launch_bounds__(kSplitKThreads, kHeadTiles == 4 ? 1 : 2)
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   auto& shared = *reinterpret_cast<SplitKShared<kHeadTiles>*>(shared_bytes);
   constexpr int kHeads = 16 * kHeadTiles;
+  device::allow_dependent_launch();
   const int thread = static_cast<int>(threadIdx.x);
   const int warp = thread / 32;
   const int lane = thread % 32;
@@ -292,10 +300,13 @@ __global__ void __launch_bounds__(kSplitKThreads, kHeadTiles == 4 ? 1 : 2)
     return;
   }
 
-  gather_tile(shared, 0, begin, end, slots, problem.window, problem.compressed, warp, lane);
+  const std::int32_t first_rows = load_row_number(slots, begin, end, warp, lane);
+  const std::int32_t second_rows = load_row_number(slots, begin + kSplitKTileRows, end, warp, lane);
+  std::int32_t next_rows = load_row_number(slots, begin + 2 * kSplitKTileRows, end, warp, lane);
+  gather_tile(shared, 0, begin, first_rows, slots, problem.window, problem.compressed, warp, lane);
   device::copy_async_commit();
-  gather_tile(shared, 1, begin + kSplitKTileRows, end, slots, problem.window, problem.compressed, warp,
-              lane);
+  gather_tile(shared, 1, begin + kSplitKTileRows, second_rows, slots, problem.window, problem.compressed,
+              warp, lane);
   device::copy_async_commit();
   for (int i = thread; i < kHeads * (kKvHeadDim / 8); i += kSplitKThreads) {
     const int head = i / (kKvHeadDim / 8);
@@ -317,9 +328,10 @@ __global__ void __launch_bounds__(kSplitKThreads, kHeadTiles == 4 ? 1 : 2)
     softmax_tile(shared, stage, thread, state);
     __syncthreads();
     // Every thread is past its last read of raw[stage]: refill it while the values are multiplied.
-    gather_tile(shared, stage, first + kSplitKStages * kSplitKTileRows, end, slots, problem.window,
+    gather_tile(shared, stage, first + kSplitKStages * kSplitKTileRows, next_rows, slots, problem.window,
                 problem.compressed, warp, lane);
     device::copy_async_commit();
+    next_rows = load_row_number(slots, first + (kSplitKStages + 1) * kSplitKTileRows, end, warp, lane);
     value_tile<kHeadTiles>(shared, warp, lane, acc);
     stage ^= 1;
     __syncthreads();

@@ -33,12 +33,10 @@ __global__ void __launch_bounds__(kThreads)
     problem.scales[group] = scale;
   }
   const float inverse = 1.0F / scale;
-  std::uint32_t words[2] = {0, 0};
 #pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    words[i / 4] |= static_cast<std::uint32_t>(encode_e4m3(v[i] * inverse)) << (8 * (i % 4));
-  }
-  *reinterpret_cast<uint2*>(problem.codes + 8 * thread) = make_uint2(words[0], words[1]);
+  for (int i = 0; i < 8; ++i) v[i] *= inverse;
+  *reinterpret_cast<uint2*>(problem.codes + 8 * thread) = make_uint2(
+      device::pack_e4m3x4(v[0], v[1], v[2], v[3]), device::pack_e4m3x4(v[4], v[5], v[6], v[7]));
 }
 
 }  // namespace

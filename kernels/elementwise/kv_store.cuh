@@ -23,11 +23,8 @@ __device__ __forceinline__ void store_kv_row(float (&v)[16], const float2* cos_s
     std::uint32_t words[4];
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
-      words[w] = 0;
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        words[w] |= static_cast<std::uint32_t>(encode_e4m3(v[4 * w + i] * inverse)) << (8 * i);
-      }
+      words[w] = pack_e4m3x4(v[4 * w] * inverse, v[4 * w + 1] * inverse, v[4 * w + 2] * inverse,
+                             v[4 * w + 3] * inverse);
     }
     *reinterpret_cast<uint4*>(data + 16 * lane) = make_uint4(words[0], words[1], words[2], words[3]);
     if (lane % 4 == 0) pool.pages[kv_scale_offset(pool, row) + lane / 4] = scale_code;

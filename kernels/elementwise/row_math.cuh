@@ -27,6 +27,20 @@ __device__ __forceinline__ uint4 pack_bf16x8(const float (&v)[8]) {
                     pack_bf16x2(v[6], v[7]));
 }
 
+// Four E4M3 codes in a word; the rounding and saturation of encode_e4m3, which sm_89 and later do in hardware.
+__device__ __forceinline__ std::uint32_t pack_e4m3x4(float a, float b, float c, float d) {
+#if __CUDA_ARCH__ >= 890
+  std::uint16_t low;
+  std::uint16_t high;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(low) : "f"(b), "f"(a));
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(high) : "f"(d), "f"(c));
+  return low | static_cast<std::uint32_t>(high) << 16;
+#else
+  return encode_e4m3(a) | static_cast<std::uint32_t>(encode_e4m3(b)) << 8 |
+         static_cast<std::uint32_t>(encode_e4m3(c)) << 16 | static_cast<std::uint32_t>(encode_e4m3(d)) << 24;
+#endif
+}
+
 // Multiplies the complex number (re, im) by (cos, sin); kInverse by its conjugate.
 template <bool kInverse>
 __device__ __forceinline__ void rotate(float& re, float& im, float2 cos_sin) {

@@ -21,10 +21,10 @@ cudaError_t head_gemv(const HeadGemvProblem& problem, cudaStream_t stream) {
   }
   if (problem.num_tokens <= 32) {
     return narrow ? detail::launch_head_gemv<4, 1, 8>(problem, stream)
-                  : detail::launch_head_gemv<4, 2, 1>(problem, stream);
+                  : detail::launch_head_gemv_staged<4>(problem, stream);
   }
   return narrow ? detail::launch_head_gemv<8, 1, 8>(problem, stream)
-                : detail::launch_head_gemv<8, 2, 1>(problem, stream);
+                : detail::launch_head_gemv_staged<8>(problem, stream);
 }
 
 }  // namespace fulcrum::kernels

@@ -1,7 +1,8 @@
 // Tensor cores for a handful of tokens: 16 matrix rows are the M of m16n8k16, eight tokens its N. The order of
 // the depth inside a step of 32 does not matter to the sum, so a lane takes eight consecutive values of its row
-// (one 16-byte load) as the fragments of two instructions, and the same eight of its token. Nothing is staged:
-// matrix values go from memory to registers, tokens come from L1.
+// (one 16-byte load) as the fragments of two instructions, and the same eight of its token. Matrix
+// values go from memory to registers. Up to 16 tokens come from L1 in the same way; more would take its whole
+// bandwidth, so head_gemv_staged.cu keeps them in shared memory.
 #pragma once
 
 #include "kernels/common/tensor_core.cuh"

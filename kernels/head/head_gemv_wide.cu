@@ -4,6 +4,4 @@
 namespace fulcrum::kernels::detail {
 template cudaError_t launch_head_gemv<1, 1, 1>(const HeadGemvProblem&, cudaStream_t);
 template cudaError_t launch_head_gemv<2, 1, 1>(const HeadGemvProblem&, cudaStream_t);
-template cudaError_t launch_head_gemv<4, 2, 1>(const HeadGemvProblem&, cudaStream_t);
-template cudaError_t launch_head_gemv<8, 2, 1>(const HeadGemvProblem&, cudaStream_t);
 }  // namespace fulcrum::kernels::detail

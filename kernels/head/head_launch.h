@@ -18,5 +18,9 @@ namespace detail {
 template <int kTokenTiles, int kRowTiles, int kSplitDepth>
 cudaError_t launch_head_gemv(const HeadGemvProblem& problem, cudaStream_t stream);
 
+// Tokens staged in shared memory.
+template <int kTokenTiles>
+cudaError_t launch_head_gemv_staged(const HeadGemvProblem& problem, cudaStream_t stream);
+
 }  // namespace detail
 }  // namespace fulcrum::kernels

@@ -1,3 +1,4 @@
+#include "kernels/common/dependent_launch.cuh"
 #include "kernels/common/tensor_core.cuh"
 #include "kernels/head/head_launch.h"
 
@@ -37,10 +38,20 @@ __global__ void __launch_bounds__(kThreads) chunk_kernel(SamplingProblem problem
   const float* logits = problem.logits + token * problem.vocab;
   const int first = static_cast<int>(blockIdx.x) * kSamplingChunk;
   const int last = min(first + kSamplingChunk, problem.vocab);
+  device::allow_dependent_launch();
+  constexpr int kLoads = kSamplingChunk / (4 * kThreads);  // in flight together
+  float4 v[kLoads];
+#pragma unroll
+  for (int n = 0; n < kLoads; ++n) {
+    const int i = first + 4 * (static_cast<int>(threadIdx.x) + n * kThreads);
+    v[n] = i < last ? __ldcs(reinterpret_cast<const float4*>(logits + i))
+                    : make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
+  }
   Candidate best = {-INFINITY, first};
-  for (int i = first + 4 * static_cast<int>(threadIdx.x); i < last; i += 4 * kThreads) {
-    const float4 v = *reinterpret_cast<const float4*>(logits + i);
-    float score[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+  for (int n = 0; n < kLoads; ++n) {
+    const int i = first + 4 * (static_cast<int>(threadIdx.x) + n * kThreads);
+    float score[4] = {v[n].x, v[n].y, v[n].z, v[n].w};
     if (temperature > 0.0F) {
       const PhiloxWords words =
           philox(problem.seed, static_cast<std::uint64_t>(token) << 32 | static_cast<unsigned>(i),
@@ -61,6 +72,7 @@ __global__ void __launch_bounds__(kThreads) chunk_kernel(SamplingProblem problem
 
 __global__ void __launch_bounds__(kThreads) final_kernel(SamplingProblem problem, int num_chunks) {
   const std::int64_t token = blockIdx.x;
+  device::wait_for_first_kernel();
   const Candidate* of_chunk = static_cast<const Candidate*>(problem.workspace) + token * num_chunks;
   Candidate best = of_chunk[0];
   for (int c = static_cast<int>(threadIdx.x); c < num_chunks; c += kThreads) {
@@ -80,8 +92,8 @@ cudaError_t sample(const SamplingProblem& problem, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(chunks), static_cast<unsigned>(problem.num_tokens));
   chunk_kernel<<<grid, kThreads, 0, stream>>>(problem);
   if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) return error;
-  final_kernel<<<static_cast<unsigned>(problem.num_tokens), kThreads, 0, stream>>>(problem, chunks);
-  return cudaGetLastError();
+  return launch_dependent(final_kernel, static_cast<unsigned>(problem.num_tokens), kThreads, 0, stream, problem,
+                          chunks);
 }
 
 }  // namespace fulcrum::kernels

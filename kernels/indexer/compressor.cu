@@ -35,10 +35,26 @@ __device__ __forceinline__ void pool_positions(Pool& pool, const float (&scores)
   }
 }
 
+// Pools positions begin .. begin + ratio - 1 of one dimension; kBatch of them have their loads in flight together.
+template <int kBatch>
+__device__ __forceinline__ void pool_group(Pool& pool, const float* values, const float* scores, int begin,
+                                           int ratio, int ring_rows, std::int64_t width) {
+  for (int p = begin; p < begin + ratio; p += kBatch) {
+    float score[kBatch];
+    float value[kBatch];
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) {
+      const std::int64_t at = static_cast<std::int64_t>((p + i) % ring_rows) * width;
+      score[i] = scores[at];
+      value[i] = values[at];
+    }
+    pool_positions(pool, score, value);
+  }
+}
+
 template <CompressedRow kKind>
 __global__ void __launch_bounds__(compressor_dim(kKind)) compress_kernel(CompressorProblem problem) {
   constexpr int kDim = compressor_dim(kKind);
-  constexpr int kBatch = 4;  // positions whose loads are in flight together; divides every ratio
   __shared__ float scratch[32];
   __shared__ __align__(16) float pooled_row[kDim];
   const CompressorShape& shape = problem.shape;
@@ -69,16 +85,10 @@ __global__ void __launch_bounds__(compressor_dim(kKind)) compress_kernel(Compres
       // With overlap: half 0 of the group before, then half 1 of the group that closes here.
       const int begin = position + 1 - shape.ratio * (halves - h);
       if (begin < 0) continue;  // The request's first group has none before it.
-      for (int p = begin; p < begin + shape.ratio; p += kBatch) {
-        float score[kBatch];
-        float value[kBatch];
-#pragma unroll
-        for (int i = 0; i < kBatch; ++i) {
-          const std::int64_t at = static_cast<std::int64_t>((p + i) % shape.ring_rows) * width + h * kDim;
-          score[i] = scores[at];
-          value[i] = values[at];
-        }
-        pool_positions(pool, score, value);
+      if (shape.ratio % 16 == 0) {
+        pool_group<16>(pool, values + h * kDim, scores + h * kDim, begin, shape.ratio, shape.ring_rows, width);
+      } else {
+        pool_group<4>(pool, values + h * kDim, scores + h * kDim, begin, shape.ratio, shape.ring_rows, width);
       }
     }
     const float pooled = pool.value / pool.weight;

@@ -44,10 +44,7 @@ __device__ __forceinline__ std::uint32_t encode_index_row(float (&v)[4], const f
   largest = warp_max(largest);
   *scale = largest / 448.0F;
   const float inverse = 448.0F / largest;
-  std::uint32_t codes = 0;
-#pragma unroll
-  for (int i = 0; i < 4; ++i) codes |= static_cast<std::uint32_t>(encode_e4m3(v[i] * inverse)) << (8 * i);
-  return codes;
+  return pack_e4m3x4(v[0] * inverse, v[1] * inverse, v[2] * inverse, v[3] * inverse);
 }
 
 }  // namespace fulcrum::kernels::device

@@ -18,25 +18,31 @@ constexpr int kSteps = kIndexDim / 16;
 constexpr float kRebias = 65536.0F;                // 2^8 for the key, 2^8 for the query
 static_assert(kIndexPageRows % kKeysPerWarp == 0, "a warp's keys lie in one page");
 
-// Four E4M3 codes -> two FP16 pairs times 2^-8.
+// Four E4M3 codes -> two FP16 pairs times 2^-8: codes 1 and 3, then 0 and 2. Which of a lane's codes is which depth
+// position does not matter as long as key and query agree.
 __device__ __forceinline__ uint2 spread_to_f16(std::uint32_t codes) {
-  const std::uint32_t low = __byte_perm(codes, 0, 0x1404);
-  const std::uint32_t high = __byte_perm(codes, 0, 0x3424);
-  return make_uint2((low & 0x80008000U) | ((low >> 1) & 0x3f803f80U),
-                    (high & 0x80008000U) | ((high >> 1) & 0x3f803f80U));
+  const std::uint32_t even = codes << 8;
+  return make_uint2((codes & 0x80008000U) | ((codes >> 1) & 0x3f803f80U),
+                    (even & 0x80008000U) | ((even >> 1) & 0x3f803f80U));
 }
 
 struct Fragments {
-  std::uint32_t step[kSteps][2];  // of one row: positions 2 pair, 2 pair + 1 and the same + 8
+  std::uint32_t step[kSteps][2];  // of one row: a lane's two register pairs per depth step
 };
 
-__device__ __forceinline__ Fragments row_fragments(const std::uint8_t* row, int pair) {
+struct RawRow {
+  uint4 chunk[2];
+};
+
+__device__ __forceinline__ RawRow load_row(const std::uint8_t* row, int pair) {
+  return {{device::load_streaming(row + 16 * pair), device::load_streaming(row + 64 + 16 * pair)}};
+}
+
+__device__ __forceinline__ Fragments row_fragments(const RawRow& raw) {
   Fragments f;
-  const uint4 chunk[2] = {device::load_streaming(row + 16 * pair),
-                          device::load_streaming(row + 64 + 16 * pair)};
 #pragma unroll
   for (int c = 0; c < 2; ++c) {
-    const std::uint32_t words[4] = {chunk[c].x, chunk[c].y, chunk[c].z, chunk[c].w};
+    const std::uint32_t words[4] = {raw.chunk[c].x, raw.chunk[c].y, raw.chunk[c].z, raw.chunk[c].w};
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const uint2 pairs = spread_to_f16(words[i]);
@@ -65,7 +71,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   {
     static_assert(kHeadTiles == kWarps);
     const std::int64_t head = token * kIndexHeads + 8 * warp + group;
-    const Fragments f = row_fragments(problem.query + head * kIndexDim, pair);
+    const Fragments f = row_fragments(load_row(problem.query + head * kIndexDim, pair));
 #pragma unroll
     for (int s = 0; s < kSteps; s += 2) {
       query[warp][s / 2][lane] = make_uint4(f.step[s][0], f.step[s][1], f.step[s + 1][0], f.step[s + 1][1]);
@@ -83,7 +89,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     const std::uint8_t* page =
         problem.pool.pages + pages[first >> kIndexPageRowsLog2] * problem.pool.page_stride_bytes;
     const int place = first & (kIndexPageRows - 1);
-    Fragments key[kKeyTiles][2];
+    RawRow raw[kKeyTiles][2];
     float key_scale[kKeyTiles][2];
 #pragma unroll
     for (int m = 0; m < kKeyTiles; ++m) {
@@ -91,10 +97,16 @@ __global__ void __launch_bounds__(kThreads, 2)
       for (int h = 0; h < 2; ++h) {
         // Rows of the page beyond `end` exist in memory; their results are not stored.
         const int row = place + 16 * m + 8 * h + group;
-        key[m][h] = row_fragments(page + row * kIndexDim, pair);
+        raw[m][h] = load_row(page + row * kIndexDim, pair);
         key_scale[m][h] =
             *reinterpret_cast<const float*>(page + kIndexDim * kIndexPageRows + 4 * row);
       }
+    }
+    Fragments key[kKeyTiles][2];
+#pragma unroll
+    for (int m = 0; m < kKeyTiles; ++m) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) key[m][h] = row_fragments(raw[m][h]);
     }
     float sum[kKeyTiles][2] = {};
 #pragma unroll 2

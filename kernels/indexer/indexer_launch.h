@@ -11,6 +11,9 @@ namespace fulcrum::kernels {
 
 cudaError_t index_query(const IndexQueryProblem& problem, cudaStream_t stream);
 cudaError_t index_logits(const IndexLogitsProblem& problem, cudaStream_t stream);
+// The same on Hopper's FP8 warpgroup instructions (sm_90a); cudaErrorNoKernelImageForDevice
+// on any other architecture.
+cudaError_t index_logits_sm90(const IndexLogitsProblem& problem, cudaStream_t stream);
 cudaError_t top_k(const TopKProblem& problem, cudaStream_t stream);
 cudaError_t compress(const CompressorProblem& problem, cudaStream_t stream);
 

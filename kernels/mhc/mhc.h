@@ -32,7 +32,7 @@ struct MhcPreProblem {
   const std::uint16_t* norm_weight = nullptr;   // BF16 [hidden]
   std::uint16_t* out = nullptr;                 // BF16 [tokens, hidden]
   float* post = nullptr;                        // [tokens, 4]
-  float* comb = nullptr;                        // [tokens, 4, 4], row i = source stream
+  float* comb = nullptr;                        // [tokens, 4, 4], row i = source stream; 16-byte aligned
   float* workspace = nullptr;                   // mhc_pre_workspace_floats(...)
 };
 

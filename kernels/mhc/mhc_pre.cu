@@ -1,6 +1,7 @@
 // Two launches. The first is the skinny GEMM: every block owns 128 of the 16384 columns, so that fn is read by
 // all SMs at once, and leaves 24 partial sums and a sum of squares per token. The second, a block per token,
 // adds them up and does the rest.
+#include "kernels/common/dependent_launch.cuh"
 #include "kernels/common/tensor_core.cuh"
 #include "kernels/elementwise/row_math.cuh"
 #include "kernels/mhc/mhc_launch.h"
@@ -26,6 +27,7 @@ __device__ __forceinline__ std::uint32_t to_tf32(float value) {
 // 21 bits of it: the products are as good as binary32's.
 __global__ void __launch_bounds__(32 * kGemmWarps) mix_kernel(MhcPreProblem problem) {
   __shared__ float sums[kGemmWarps][kTokensPerTile][kPartials];
+  device::allow_dependent_launch();
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int group = lane / 4;
@@ -117,63 +119,88 @@ constexpr int kMaxChunks = 2;  // of 8 values per thread: hidden up to 8192
 
 __device__ __forceinline__ float sigmoid(float x) { return 1.0F / (1.0F + __expf(-x)); }
 
-// One thread's registers hold the 4x4 matrix: its 40 dependent normalisations are latency, not work.
-__device__ void sinkhorn(float (&m)[16], int num_iterations, float epsilon) {
+__device__ __forceinline__ float reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));  // within one ulp (PTX ISA)
+  return y;
+}
+
+// Normalising rows and columns only ever scales them: m[i][j] = row[i] k[i][j] column[j]. Carrying the two scale
+// vectors instead of the matrix leaves 28 instructions per half iteration, in one thread without exchanges; the 40
+// dependent halves are latency, not work.
+__device__ void sinkhorn(float (&k)[16], int num_iterations, float epsilon) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    const float largest = fmaxf(fmaxf(m[4 * i], m[4 * i + 1]), fmaxf(m[4 * i + 2], m[4 * i + 3]));
+    const float largest = fmaxf(fmaxf(k[4 * i], k[4 * i + 1]), fmaxf(k[4 * i + 2], k[4 * i + 3]));
     float sum = 0.0F;
 #pragma unroll
-    for (int j = 0; j < 4; ++j) sum += m[4 * i + j] = __expf(m[4 * i + j] - largest);
+    for (int j = 0; j < 4; ++j) sum += k[4 * i + j] = __expf(k[4 * i + j] - largest);
     const float inverse = 1.0F / sum;
 #pragma unroll
-    for (int j = 0; j < 4; ++j) m[4 * i + j] = m[4 * i + j] * inverse + epsilon;
+    for (int j = 0; j < 4; ++j) k[4 * i + j] = k[4 * i + j] * inverse + epsilon;
   }
+  float row[4] = {1.0F, 1.0F, 1.0F, 1.0F};
+  float column[4] = {1.0F, 1.0F, 1.0F, 1.0F};
   for (int iteration = 0; iteration < num_iterations; ++iteration) {
     if (iteration > 0) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const float inverse = __frcp_rn((m[4 * i] + m[4 * i + 1]) + (m[4 * i + 2] + m[4 * i + 3]) + epsilon);
-#pragma unroll
-        for (int j = 0; j < 4; ++j) m[4 * i + j] *= inverse;
+        const float sum = fmaf(k[4 * i], column[0], k[4 * i + 1] * column[1]) +
+                          fmaf(k[4 * i + 2], column[2], k[4 * i + 3] * column[3]);
+        row[i] *= reciprocal(fmaf(row[i], sum, epsilon));
       }
     }
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      const float inverse = __frcp_rn((m[j] + m[4 + j]) + (m[8 + j] + m[12 + j]) + epsilon);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) m[4 * i + j] *= inverse;
+      const float sum = fmaf(k[j], row[0], k[4 + j] * row[1]) + fmaf(k[8 + j], row[2], k[12 + j] * row[3]);
+      column[j] *= reciprocal(fmaf(column[j], sum, epsilon));
     }
   }
+#pragma unroll
+  for (int i = 0; i < 16; ++i) k[i] *= row[i / 4] * column[i % 4];
 }
 
+// Sum over the threads below kThreads; the solving warp is elsewhere and takes no part in the barriers.
+__device__ __forceinline__ float sum_of_mixing_threads(float value, float* scratch) {
+  value = device::warp_sum(value);
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if (lane == 0) scratch[warp] = value;
+  asm volatile("bar.sync 1, %0;" ::"n"(kThreads) : "memory");
+  return device::warp_sum(lane < kThreads / 32 ? scratch[lane] : 0.0F);
+}
+
+// Sixteen warps mix the streams; one more solves for the mixing matrix meanwhile.
 template <int kChunks>
-__global__ void __launch_bounds__(kThreads) mix_streams_kernel(MhcPreProblem problem, int num_partials) {
+__global__ void __launch_bounds__(kThreads + 32) mix_streams_kernel(MhcPreProblem problem, int num_partials) {
   __shared__ float of_warp[kThreads / 32][kPartials];
   __shared__ float mixes[kPartials];
   __shared__ float scratch[32];
   const int thread = static_cast<int>(threadIdx.x);
   const int warp = thread / 32;
   const int lane = thread % 32;
+  const bool mixes_streams = thread < kThreads;
   const std::int64_t token = blockIdx.x;
   const int chunks = problem.hidden / 8;
 
-  // The streams do not depend on the mix: their loads are in flight while it is computed.
+  // The streams do not depend on the first kernel: their loads are in flight while it ends.
   const uint4* streams =
       reinterpret_cast<const uint4*>(problem.residual) + token * kMhcStreams * chunks;
   uint4 raw[kChunks][kMhcStreams];
 #pragma unroll
   for (int c = 0; c < kChunks; ++c) {
     const int chunk = thread + c * kThreads;
-    if (chunk >= chunks) break;
+    if (!mixes_streams || chunk >= chunks) break;
 #pragma unroll
     for (int s = 0; s < kMhcStreams; ++s) raw[c][s] = device::load_streaming(streams + s * chunks + chunk);
   }
+  device::wait_for_first_kernel();
 
   const float* partials = problem.workspace + token * num_partials * kPartials;
-  if (lane < kPartials) {
+  if (mixes_streams && lane < kPartials) {
     float sum = 0.0F;
-    for (int p = warp; p < num_partials; p += kThreads / 32) sum += partials[p * kPartials + lane];
+#pragma unroll 8
+    for (int p = warp; p < num_partials; p += kThreads / 32) sum += __ldcg(partials + p * kPartials + lane);
     of_warp[warp][lane] = sum;
   }
   __syncthreads();
@@ -189,16 +216,22 @@ __global__ void __launch_bounds__(kThreads) mix_streams_kernel(MhcPreProblem pro
   const auto logit = [&](int i, int of_scale) {
     return mixes[i] * inverse_rms * problem.scale[of_scale] + problem.base[i];
   };
-  // The last warp solves for the mixing matrix while the others already mix the streams.
-  if (thread == kThreads - 1) {
+  if (!mixes_streams) {
+    if (lane < kMhcStreams) {
+      problem.post[token * kMhcStreams + lane] = 2.0F * sigmoid(logit(kMhcStreams + lane, 1));
+    }
     float m[16];
 #pragma unroll
     for (int i = 0; i < 16; ++i) m[i] = logit(2 * kMhcStreams + i, 2);
     sinkhorn(m, problem.num_iterations, problem.epsilon);
+    if (lane == 0) {
 #pragma unroll
-    for (int i = 0; i < 16; ++i) problem.comb[token * 16 + i] = m[i];
-  } else if (thread < kMhcStreams) {
-    problem.post[token * kMhcStreams + thread] = 2.0F * sigmoid(logit(kMhcStreams + thread, 1));
+      for (int i = 0; i < 4; ++i) {
+        reinterpret_cast<float4*>(problem.comb)[token * 4 + i] =
+            make_float4(m[4 * i], m[4 * i + 1], m[4 * i + 2], m[4 * i + 3]);
+      }
+    }
+    return;
   }
   float pre[kMhcStreams];
 #pragma unroll
@@ -219,7 +252,7 @@ __global__ void __launch_bounds__(kThreads) mix_streams_kernel(MhcPreProblem pro
       squares = fmaf(y[c][i], y[c][i], squares);
     }
   }
-  const float mean = device::block_sum(squares, scratch) / static_cast<float>(problem.hidden);
+  const float mean = sum_of_mixing_threads(squares, scratch) / static_cast<float>(problem.hidden);
   const float scale = rsqrtf(mean + problem.norm_epsilon);
 #pragma unroll
   for (int c = 0; c < kChunks; ++c) {
@@ -247,8 +280,8 @@ cudaError_t mhc_pre(const MhcPreProblem& problem, cudaStream_t stream) {
   if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) return error;
   const auto mix_streams =
       problem.hidden <= 8 * kThreads ? mix_streams_kernel<1> : mix_streams_kernel<kMaxChunks>;
-  mix_streams<<<static_cast<unsigned>(problem.num_tokens), kThreads, 0, stream>>>(problem, blocks);
-  return cudaGetLastError();
+  return launch_dependent(mix_streams, static_cast<unsigned>(problem.num_tokens), kThreads + 32, 0, stream,
+                          problem, blocks);
 }
 
 }  // namespace fulcrum::kernels

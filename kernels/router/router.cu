@@ -21,44 +21,38 @@ __global__ void __launch_bounds__(kThreads) top_k_kernel(RouterProblem problem) 
   if (token >= problem.num_tokens) return;
   const float* logits = problem.logits + static_cast<std::int64_t>(token) * (32 * kPerLane);
   float score[kPerLane];
-  float biased[kPerLane];
+  std::uint32_t order[kPerLane];  // larger for a larger score + bias, 0 once chosen
 #pragma unroll
   for (int i = 0; i < kPerLane; ++i) {
     score[i] = score_of(logits[lane + 32 * i]);
-    biased[i] = score[i] + problem.bias[lane + 32 * i];
+    const std::uint32_t bits = __float_as_uint(score[i] + problem.bias[lane + 32 * i]);
+    order[i] = bits ^ ((bits >> 31) != 0 ? 0xffffffffU : 0x80000000U);
   }
   float chosen_score = 0.0F;  // lane r keeps the r-th choice
   int chosen = 0;
   float sum = 0.0F;
   for (int r = 0; r < problem.top_k; ++r) {
-    float best = -INFINITY;
+    std::uint32_t best = 0;
     float best_score = 0.0F;
-    int best_expert = kMaxRouterExperts;
+    unsigned best_expert = kMaxRouterExperts;
 #pragma unroll
     for (int i = 0; i < kPerLane; ++i) {
-      if (biased[i] > best) {
-        best = biased[i];
+      if (order[i] > best) {
+        best = order[i];
         best_score = score[i];
-        best_expert = lane + 32 * i;
+        best_expert = static_cast<unsigned>(lane + 32 * i);
       }
     }
-#pragma unroll
-    for (int offset = 16; offset > 0; offset >>= 1) {
-      const float other = __shfl_xor_sync(0xffffffffU, best, offset);
-      const float other_score = __shfl_xor_sync(0xffffffffU, best_score, offset);
-      const int other_expert = __shfl_xor_sync(0xffffffffU, best_expert, offset);
-      if (other > best || (other == best && other_expert < best_expert)) {
-        best = other;
-        best_score = other_score;
-        best_expert = other_expert;
-      }
-    }
+    const std::uint32_t largest = __reduce_max_sync(0xffffffffU, best);
+    const unsigned expert =
+        __reduce_min_sync(0xffffffffU, best == largest ? best_expert : unsigned{kMaxRouterExperts});
+    best_score = __shfl_sync(0xffffffffU, best_score, static_cast<int>(expert % 32));
 #pragma unroll
     for (int i = 0; i < kPerLane; ++i) {
-      if (best_expert == lane + 32 * i) biased[i] = -INFINITY;
+      if (expert == static_cast<unsigned>(lane + 32 * i)) order[i] = 0;
     }
     if (lane == r) {
-      chosen = best_expert;
+      chosen = static_cast<int>(expert);
       chosen_score = best_score;
     }
     sum += best_score;

@@ -75,6 +75,7 @@ CollectiveStructure collective_structure_of(const SeriesKey& key) {
     // Over PCIe both engines keep their one-shot kernel to two GPUs and call NCCL beyond.
     structure.one_shot_max_ranks = pcie ? 2.0 : 8.0;
     structure.eager = key.kernel_source.ends_with("eager");
+    structure.rings_from_four = pcie;
   }
   return structure;
 }

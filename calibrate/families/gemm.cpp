@@ -112,8 +112,16 @@ GemmLaunch gemm_launch(const SeriesKey& key, const LawDevice& device, const Gemm
   launch.activation_bits = 16.0;
   launch.output_bits = 16.0;
   const double weight_bytes = row.n * row.k * launch.weight_bits / 8.0;
-  launch.weight_working_set_bytes =
-      weight_bytes * weight_copies(key, weight_bytes, device.l2_bytes);
+  const double copies = weight_copies(key, weight_bytes, device.l2_bytes);
+  const bool quantised = launch.weight_bits < 16.0;
+  const double activation_bytes =
+      row.m * row.k * (launch.activation_bits + (quantised ? launch.weight_bits : 0.0)) / 8.0 +
+      row.m * row.n * launch.output_bits / 8.0;
+  // SGLang's collector gives every copy its own input and output, TensorRT-LLM's shares the input.
+  const double activation_copies = key.engine == "trtllm" ? 1.0 : copies;
+  const double working_set = copies * weight_bytes + activation_copies * activation_bytes;
+  launch.weight_working_set_bytes = working_set;
+  launch.activation_working_set_bytes = activation_copies * activation_bytes;
   return launch;
 }
 

@@ -42,7 +42,7 @@ struct MoeKernelTraits {
   MoeTile many_tile;
   bool switches_tile = false;  ///< to many_tile when tokens exceed local experts
   bool padded_grid = false;    ///< launches blocks for the worst case; empty ones return at once
-  bool rows_cost = false;  ///< a tile takes longer with more rows (its menu has lower tiles)
+  bool rows_cost = false;      ///< a tile takes longer with more rows (its menu has lower tiles)
   /// Pairs of other ranks run on a local expert instead of being cut.
   bool computes_remote = false;
   /// Up to this many pairs (and 64 local experts) one small kernel aligns rows at a cost per pair.
@@ -75,10 +75,12 @@ struct MoeLaw {
   Real empty_block_cycles{};  ///< per empty CTA of a padded grid and SM
   Real row_block_cycles{};    ///< per 16 rows of a tile and k-step, all tiles of an SM
   Real token_passes{};        ///< DRAM passes over [tokens, hidden] in 16 bit
+  Real tile_cycles{};         ///< per tile of an SM, whatever its k: fill, epilogue, scheduling
 
-  static constexpr std::size_t kNumParameters = 16;
+  static constexpr std::size_t kNumParameters = 17;
   static MoeLaw from(std::span<const Real, kNumParameters> p) {
-    return {p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11], p[12], p[13], p[14], p[15]};
+    return {p[0], p[1],  p[2],  p[3],  p[4],  p[5],  p[6],  p[7], p[8],
+            p[9], p[10], p[11], p[12], p[13], p[14], p[15], p[16]};
   }
 };
 
@@ -101,6 +103,7 @@ inline constexpr std::array<ParameterInfo, MoeLaw<double>::kNumParameters> kMoeP
     {"empty_block_cycles", "1", 1.0, 5e3, 300.0, Transfer::kDimensionless},
     {"row_block_cycles", "1", 0.1, 2e3, 30.0, Transfer::kDimensionless},
     {"token_passes", "1", 0.01, 40.0, 3.0, Transfer::kDimensionless},
+    {"tile_cycles", "1", 1.0, 2e4, 300.0, Transfer::kDimensionless},
 }};
 
 /// Seconds by part; they sum to the launch's time.
@@ -145,13 +148,17 @@ MoeTime<Real> moe_time(const MoeLaw<Real>& law, const MoeKernelTraits& traits, c
   const auto gemm = [&](double n, double k) {
     const double columns = std::ceil(n / tile.columns);
     const double weight_bytes = work.routed.active_experts * n * k * launch.weight_bits / 8.0;
-    const double further = std::max(0.0, blocks * columns / device.num_sms - 1.0);
+    const double tiles_per_sm = blocks * columns / device.num_sms;
+    const double further = std::max(0.0, tiles_per_sm - 1.0);
     const Real memory = weight_bytes / bandwidth * slowness;
-    Real tile_cycles = step + further * extra;
+    Real k_step_cycles = step + further * extra;
     if (traits.rows_cost) {
-      tile_cycles += work.routed.blocks(0) * columns / device.num_sms * law.row_block_cycles;
+      const double row_blocks = work.routed.blocks(0) + std::ceil(remote_pairs / kBlockRows[0]);
+      k_step_cycles += row_blocks * columns / device.num_sms * law.row_block_cycles;
     }
-    const Real tiles = tile_cycles * (std::ceil(k / tile.k) / device.sm_clock_hertz);
+    const Real tiles =
+        (std::ceil(k / tile.k) * k_step_cycles + std::max(1.0, tiles_per_sm) * law.tile_cycles) /
+        device.sm_clock_hertz;
     Real seconds = smooth_max(memory, tiles);
     if (empty_blocks > 0.0) {
       seconds += law.empty_block_cycles *

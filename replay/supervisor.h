@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "replay/io/record.h"
 #include "replay/plan.h"
-#include "replay/record.h"
 
 namespace fulcrum::replay {
 
@@ -26,8 +26,8 @@ struct SupervisorCallbacks {
   std::function<bool()> interrupted;
 };
 
-// `make_runner` is called in each child, after the fork (CUDA must not be initialised in the parent).
-// Returns false when interrupted.
+// `make_runner` is called in each child, after the fork (CUDA must not be initialised in the
+// parent). Returns false when interrupted.
 bool supervise(const std::vector<PlanItem>& items, const std::function<RunItem()>& make_runner,
                const SupervisorOptions& options, const SupervisorCallbacks& callbacks);
 

@@ -1,4 +1,4 @@
-#include "replay/record.h"
+#include "replay/io/record.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -69,23 +69,25 @@ std::string key_of(const Json& entry) {
 
 const char* to_string(EntryStatus status) {
   switch (status) {
-    case EntryStatus::kOk: return "ok";
-    case EntryStatus::kVerified: return "verified";
-    case EntryStatus::kNoisy: return "noisy";
-    case EntryStatus::kThrottled: return "throttled";
-    case EntryStatus::kSkipped: return "skipped";
-    case EntryStatus::kFailed: return "failed";
+    case EntryStatus::kOk:
+      return "ok";
+    case EntryStatus::kVerified:
+      return "verified";
+    case EntryStatus::kNoisy:
+      return "noisy";
+    case EntryStatus::kThrottled:
+      return "throttled";
+    case EntryStatus::kSkipped:
+      return "skipped";
+    case EntryStatus::kFailed:
+      return "failed";
   }
   return "unknown";
 }
 
 std::string session_to_line(const Session& s) {
-  Json json = {{"schema", kMeasurementSchema},
-               {"record", "session"},
-               {"session", s.id},
-               {"started_at", s.started_at},
-               {"argv", s.argv},
-               {"git_sha", s.git_sha}};
+  Json json = {{"schema", kMeasurementSchema}, {"record", "session"}, {"session", s.id},
+               {"started_at", s.started_at},   {"argv", s.argv},      {"git_sha", s.git_sha}};
   Json device = {{"name", s.device_name},
                  {"uuid", s.device_uuid},
                  {"compute_capability", s.compute_capability},
@@ -130,12 +132,9 @@ Session session_from_line(const std::string& line) {
 
 std::string entry_to_line(const EntryResult& entry, const std::string& session_id) {
   const PlanItem& item = entry.item;
-  Json json = {{"schema", kMeasurementSchema},
-               {"record", "entry"},
-               {"session", session_id},
-               {"kernel", item.kernel->name},
-               {"family", item.kernel->family},
-               {"shape", shape_to_json(item.shape)}};
+  Json json = {{"schema", kMeasurementSchema},  {"record", "entry"},
+               {"session", session_id},         {"kernel", item.kernel->name},
+               {"family", item.kernel->family}, {"shape", shape_to_json(item.shape)}};
   if (item.time) {
     json["cache"] = to_string(item.cache);
     json["launch"] = to_string(item.launch);

@@ -1,5 +1,6 @@
-// Measurement files, schema "fulcrum/measurement/1": JSON lines, appended and never rewritten. A line with
-// "record":"session" describes device, build and command; "record":"entry" lines carry its id.
+// Measurement files, schema "fulcrum/measurement/1": JSON lines, appended and never rewritten. A
+// line with "record":"session" describes device, build and command; "record":"entry" lines carry
+// its id.
 #pragma once
 
 #include <cstdint>
@@ -61,13 +62,13 @@ struct LineSummary {
 };
 LineSummary summarize_line(const std::string& entry_line);
 
-// Keys (PlanItem::key()) of entries that need not be measured again: status ok, verified or skipped, in a
-// session on the same device and build. A missing file gives an empty set; an unreadable line is ignored
-// (the last line of a run that was killed).
+// Keys (PlanItem::key()) of entries that need not be measured again: status ok, verified or
+// skipped, in a session on the same device and build. A missing file gives an empty set; an
+// unreadable line is ignored (the last line of a run that was killed).
 std::set<std::string> finished_keys(const std::string& path, const Session& session);
 
-// Appends whole lines; a write that fails midway (disk full) is cut back to the last complete line, and
-// write() throws std::runtime_error with the path and the reason.
+// Appends whole lines; a write that fails midway (disk full) is cut back to the last complete line,
+// and write() throws std::runtime_error with the path and the reason.
 class MeasurementFile {
  public:
   explicit MeasurementFile(std::string path);

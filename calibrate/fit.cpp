@@ -130,7 +130,7 @@ SeriesFit fit_rows(const Family& family, const SeriesKey& key, const LawDevice& 
   LeastSquaresOptions polish;
   polish.loss = Loss::kHuber;
   polish.max_iterations = options.max_iterations;
-  polish.cost_tolerance = 1e-6;
+  polish.cost_tolerance = 1e-5;
   polish.step_tolerance = 1e-7;
   polish.seed = options.seed;
   Eigen::VectorXd x(static_cast<Eigen::Index>(parameters.size()));
@@ -184,7 +184,7 @@ SeriesFit fit_series(const Family& family, const SeriesKey& key, const LawDevice
   }
   const Groups groups = group_by_shape(family, records);
   const std::vector<Fold> folds =
-      make_folds(groups, frontier, options.holdout_fraction, options.min_groups_for_single_holdout,
+      make_folds(groups, frontier, options.holdout_fraction, options.min_rows_for_single_holdout,
                  options.num_folds, options.seed);
 
   ErrorCollector inside_errors, outside_errors;

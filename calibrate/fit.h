@@ -19,14 +19,14 @@ namespace fulcrum::calibrate {
 
 struct FitOptions {
   double holdout_fraction = 0.2;  ///< of the shape groups
-  /// Series with fewer groups are held out in folds, every group once, so that no error is an
+  /// Series with fewer rows are held out in folds, every group once, so that no error is an
   /// accident of one draw.
-  std::size_t min_groups_for_single_holdout = 40;
+  std::size_t min_rows_for_single_holdout = 3000;
   int num_folds = 5;
   int num_starts = 16;
   std::size_t max_start_rows = 500;  ///< rows that choose among the starts
-  std::size_t max_rows = 20000;      ///< rows of the final fit; more are thinned evenly
-  int max_iterations = 60;
+  std::size_t max_rows = 3000;       ///< rows of the final fit; more are thinned evenly
+  int max_iterations = 40;
   std::uint64_t seed = 1;
 };
 

@@ -34,12 +34,15 @@ Groups group_by_shape(const Family& family, std::span<const Record> records) {
 }
 
 std::vector<Fold> make_folds(const Groups& groups, const std::vector<bool>& frontier,
-                             double fraction, std::size_t min_groups, int num_folds,
+                             double fraction, std::size_t min_rows, int num_folds,
                              std::uint64_t seed) {
   // Groups in hashed order: a prefix is a random draw.
   std::vector<bool> inside(groups.size(), false);
+  std::size_t num_inside = 0;
   for (std::size_t i = 0; i < frontier.size(); ++i) {
-    if (!frontier[i]) inside[groups.of_row[i]] = true;
+    if (frontier[i]) continue;
+    inside[groups.of_row[i]] = true;
+    ++num_inside;
   }
   std::vector<std::uint32_t> order;
   for (std::uint32_t g = 0; g < groups.size(); ++g) {
@@ -50,7 +53,7 @@ std::vector<Fold> make_folds(const Groups& groups, const std::vector<bool>& fron
   std::sort(order.begin(), order.end(),
             [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
 
-  const bool single = order.size() >= min_groups;
+  const bool single = num_inside >= min_rows;
   const std::size_t count =
       single ? 1 : std::min(static_cast<std::size_t>(num_folds), order.size());
   std::vector<std::size_t> fold_of(groups.size(), count);  // count = never held out

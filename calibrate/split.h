@@ -28,7 +28,7 @@ struct Fold {
 /// The choice depends on the group's text and the seed only, not on the order of the rows. No folds
 /// if there is just one group.
 std::vector<Fold> make_folds(const Groups& groups, const std::vector<bool>& frontier,
-                             double fraction, std::size_t min_groups, int num_folds,
+                             double fraction, std::size_t min_rows, int num_folds,
                              std::uint64_t seed);
 
 /// At most `count` of the rows, spread evenly over them; a seeded hash chooses.

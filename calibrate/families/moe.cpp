@@ -51,6 +51,12 @@ bool is_gated(const SeriesKey& key, const MoeRow& row) {
   return true;
 }
 
+/// Block-scaled FP4 tensor-core operands: scales lie in tiles of 128 rows, so the expert width is
+/// padded to a multiple of 128 (a width of 84 costs what 128 does).
+bool has_block_scaled_tiles(const SeriesKey& key) {
+  return key.dtype == "nvfp4" || key.dtype == "w4a8_mxfp4_mxfp8";
+}
+
 /// Different routings that the tables' timing loops cycle through.
 constexpr double kPowerLawRoutings = 5.0;
 
@@ -63,6 +69,7 @@ MoeWork work_of(const SeriesKey& key, const MoeRow& row, std::map<RoutingKey, Ro
   launch.tokens = row.num_tokens;
   launch.hidden = row.hidden_size;
   launch.inter = row.inter_size / row.moe_tp_size;
+  if (has_block_scaled_tiles(key)) launch.inter = std::ceil(launch.inter / 128.0) * 128.0;
   launch.top_k = row.top_k;
   launch.num_experts = row.num_experts;
   launch.local_experts = row.num_experts / row.moe_ep_size;

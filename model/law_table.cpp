@@ -76,6 +76,10 @@ Law make_moe(std::span<const double> p) {
   return MoeCost{MoeLaw<double>::from(p.first<MoeLaw<double>::kNumParameters>()), traits};
 }
 
+double seconds_of(const SlotMoeLaw<double>& law, const Launch& launch, const LawDevice& device) {
+  return slot_moe_seconds(law, std::get<MoeLaunch>(launch), device);
+}
+
 double seconds_of(const ElementwiseLaw<double>& law, const Launch& launch,
                   const LawDevice& device) {
   return elementwise_seconds(law, std::get<ElementwiseLaunch>(launch), device);
@@ -161,6 +165,7 @@ std::vector<LawInfo> build_table() {
       {"moe_grouped_bf16", kMoeParameters, make_moe<&kGroupedBf16Traits>, accepts<MoeLaunch>},
       entry<ElementwiseLaw, ElementwiseLaunch>("elementwise", kElementwiseParameters),
       entry<MhcLaw, MhcLaunch>("mhc", kMhcParameters),
+      entry<SlotMoeLaw, MoeLaunch>("slot_moe", kSlotMoeParameters),
       {"nccl_pcie", CollectiveParameters<&kNcclPcie>::kAll, make_collective<&kNcclPcie>,
        accepts<CollectiveLaunch>},
       {"nccl_pcie_ll", CollectiveParameters<&kNcclPcie>::kAll, make_low_latency,

@@ -17,6 +17,7 @@
 #include "model/laws/parameter_info.h"
 #include "model/laws/roofline.h"
 #include "model/laws/row_loop_attention.h"
+#include "model/laws/slot_moe.h"
 #include "model/laws/split_k_attention.h"
 #include "model/step_graph.h"
 
@@ -50,9 +51,10 @@ struct CollectiveCost {
   CollectiveStructure structure;
 };
 
-using Law = std::variant<FusedLaw, RooflineLaw<double>, GemmCost, RowLoopCost,
-                         SplitKAttentionLaw<double>, DenseScanLaw<double>, SplitScanLaw<double>,
-                         MoeCost, ElementwiseLaw<double>, MhcLaw<double>, CollectiveCost>;
+using Law =
+    std::variant<FusedLaw, RooflineLaw<double>, GemmCost, RowLoopCost, SplitKAttentionLaw<double>,
+                 DenseScanLaw<double>, SplitScanLaw<double>, MoeCost, ElementwiseLaw<double>,
+                 MhcLaw<double>, CollectiveCost, SlotMoeLaw<double>>;
 
 struct LawInfo {
   std::string_view name;

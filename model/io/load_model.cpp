@@ -54,6 +54,11 @@ void read_layers(JsonObject& config, ModelConfig& model) {
         std::to_string(expected) + ", one per num_hidden_layers and num_nextn_predict_layers");
     return;
   }
+  const auto ratio_problem = [&](int i, std::string message, std::string allowed) {
+    config.problems().push_back({config.file(),
+                                 config.pointer_to("compress_ratios") + "/" + std::to_string(i),
+                                 std::move(message), std::move(allowed)});
+  };
   for (int i = 0; i < static_cast<int>(ratios.size()); ++i) {
     const double ratio = ratios[static_cast<std::size_t>(i)];
     const bool is_draft = i >= model.num_layers;
@@ -63,12 +68,10 @@ void read_layers(JsonObject& config, ModelConfig& model) {
     } else if (ratio == kHcaRatio) {
       kind = LayerKind::kHca;
     } else if (ratio != 0.0) {
-      config.problem("compress_ratios/" + std::to_string(i), "is " + std::to_string(ratio),
-                     "0 (sliding window), 4 (CSA) or 128 (HCA)");
+      ratio_problem(i, "is " + std::to_string(ratio), "0 (sliding window), 4 (CSA) or 128 (HCA)");
     }
     if (is_draft && ratio != 0.0) {
-      config.problem("compress_ratios/" + std::to_string(i), "is a compressed draft layer",
-                     "0: draft layers attend to the window only");
+      ratio_problem(i, "is a compressed draft layer", "0: draft layers attend to the window only");
     }
     if (!is_draft) model.layers.push_back(kind);
   }

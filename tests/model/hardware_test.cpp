@@ -62,7 +62,9 @@ TEST(HardwareFiles, NarrowerFormatsAreNeverSlower) {
   for (const Hardware& gpu : all_hardware()) {
     const LawDevice device = law_device(gpu, nullptr);
     for (std::size_t f = 1; f < kNumNumberFormats; ++f) {
-      EXPECT_GE(device.peak_flop_per_second[f], device.peak_flop_per_second[f - 1]) << gpu.name;
+      // 0.1 %: two datasheet figures of one rate are rounded apart.
+      EXPECT_GE(device.peak_flop_per_second[f], 0.999 * device.peak_flop_per_second[f - 1])
+          << gpu.name;
     }
   }
 }

@@ -102,12 +102,18 @@ FamilyPrior learn_prior(const Family& family, const SeriesKey& key, const LawDev
     const auto c = static_cast<std::size_t>(j);
     const ParameterInfo& info = parameters[c];
     std::vector<double> known;
+    double own_variance = 0.0;  // of the examples' estimates themselves
     std::vector<bool> identified(fits.size());
     for (std::size_t e = 0; e < fits.size(); ++e) {
       const FittedParameter& fitted = fits[e]->parameters[c];
       identified[e] =
           fitted.standard_error.has_value() || fitted.at_bound != AtBound::kNo || fitted.fixed;
-      if (identified[e]) known.push_back(to_fit_scale(info, prior.examples[e][c]));
+      if (!identified[e]) continue;
+      known.push_back(to_fit_scale(info, prior.examples[e][c]));
+      if (fitted.standard_error) {
+        const double own = *fitted.standard_error / (info.lower > 0.0 ? fitted.value : 1.0);
+        own_variance += own * own;
+      }
     }
     if (known.size() < 2) {
       prior.mean[j] = to_fit_scale(info, info.start);
@@ -119,8 +125,9 @@ FamilyPrior learn_prior(const Family& family, const SeriesKey& key, const LawDev
       prior.mean[j] = sum / count;
       double squares = 0.0;
       for (const double value : known) squares += (value - prior.mean[j]) * (value - prior.mean[j]);
-      // Spread of a new table about the mean of `count`: predictive variance.
-      sd[j] = std::sqrt(squares / (count - 1.0) * (1.0 + 1.0 / count));
+      // Between tables alone (moment estimate), then that of a new table about a mean of `count`.
+      const double between = std::max(0.0, squares / (count - 1.0) - own_variance / count);
+      sd[j] = std::sqrt(between + squares / (count - 1.0) / count);
     }
     sd[j] = std::max(sd[j], kLeastPriorSd);
     for (Eigen::Index e = 0; e < k; ++e) {

@@ -1,4 +1,5 @@
 // Covariance and identifiability at the end of a fit.
+#include <Eigen/LU>
 #include <Eigen/SVD>
 #include <algorithm>
 #include <cmath>
@@ -43,19 +44,36 @@ NullDirection name_direction(const LeastSquaresProblem& problem,
   return direction;
 }
 
-/// Sum over clusters of (J_g^T psi_g)(J_g^T psi_g)^T, times G/(G-1); psi in residual units.
+/// Sum over clusters of u_g u_g^T with u_g = (I - M_g B)^-1 J_g^T psi_g, M_g = J_g^T J_g and B the
+/// bread (J^T J)^-1: the jackknife over clusters (CR3; Bell and McCaffrey 2002). Without the
+/// correction a cluster that decides a parameter alone hides its own error, and the intervals come
+/// out a quarter too short where few shapes carry a parameter.
 Eigen::MatrixXd cluster_meat(const LeastSquaresProblem& problem, const LeastSquaresOptions& options,
-                             const Eigen::VectorXd& residuals, const Eigen::MatrixXd& jacobian) {
-  const std::uint32_t count =
-      1 + *std::max_element(problem.clusters.begin(), problem.clusters.end());
-  Eigen::MatrixXd scores = Eigen::MatrixXd::Zero(count, jacobian.cols());
+                             const Eigen::VectorXd& residuals, const Eigen::MatrixXd& jacobian,
+                             const Eigen::MatrixXd& bread) {
+  const std::size_t count = 1 + *std::max_element(problem.clusters.begin(), problem.clusters.end());
+  const Eigen::Index q = jacobian.cols();
+  std::vector<Eigen::VectorXd> scores(count, Eigen::VectorXd::Zero(q));
+  std::vector<Eigen::MatrixXd> squares(count, Eigen::MatrixXd::Zero(q, q));
   for (Eigen::Index i = 0; i < residuals.size(); ++i) {
     const double psi =
         options.loss_scale * evaluate_loss(options.loss, residuals[i] / options.loss_scale).psi;
-    scores.row(problem.clusters[static_cast<std::size_t>(i)]) += psi * jacobian.row(i);
+    const std::uint32_t g = problem.clusters[static_cast<std::size_t>(i)];
+    scores[g] += psi * jacobian.row(i).transpose();
+    squares[g].selfadjointView<Eigen::Lower>().rankUpdate(jacobian.row(i).transpose());
   }
-  const double groups = count;
-  return scores.transpose() * scores * (groups / std::max(1.0, groups - 1.0));
+  Eigen::MatrixXd meat = Eigen::MatrixXd::Zero(q, q);
+  for (std::size_t g = 0; g < count; ++g) {
+    const Eigen::MatrixXd square = squares[g].selfadjointView<Eigen::Lower>();
+    const Eigen::PartialPivLU<Eigen::MatrixXd> left(Eigen::MatrixXd::Identity(q, q) -
+                                                    square * bread);
+    const Eigen::VectorXd corrected = left.solve(scores[g]);
+    // A cluster with all the leverage on a parameter has no jackknife replicate; its plain score
+    // stands, and the parameter's error is a lower bound.
+    const Eigen::VectorXd& u = corrected.allFinite() ? corrected : scores[g];
+    meat += u * u.transpose();
+  }
+  return meat;
 }
 
 double mean_slope(const LeastSquaresOptions& options, const Eigen::VectorXd& residuals) {
@@ -143,7 +161,7 @@ void add_statistics(const LeastSquaresProblem& problem, const LeastSquaresOption
   Eigen::MatrixXd covariance = bread;
   if (!problem.clusters.empty()) {
     const double slope = mean_slope(options, residuals);
-    const Eigen::MatrixXd meat = cluster_meat(problem, options, residuals, jacobian);
+    const Eigen::MatrixXd meat = cluster_meat(problem, options, residuals, jacobian, bread);
     covariance = bread * meat * bread / (slope * slope);
   } else if (!problem.prior) {
     if (n <= q) return;  // no residual freedom: the errors are unknown, not zero

@@ -29,6 +29,8 @@ struct Speculation {
   int draft_tokens = 0;
   /// P(token i is accepted | all before it were), one entry per drafted token.
   std::vector<double> acceptance;
+  /// Of each acceptance, from workload to workload; moves all positions together.
+  double acceptance_standard_error = 0.0;
   std::string acceptance_source;
 };
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "model/speculation.h"
+
 namespace fulcrum {
 namespace {
 
@@ -17,30 +19,76 @@ bool same_cost(const KernelBinding& a, const KernelBinding& b) {
   return a.kernel == b.kernel && a.law == b.law && a.source == b.source;
 }
 
-/// Variance of log(throughput) that the kernels touched by the change contribute. The errors of
-/// untouched kernels are common to both arms and cancel.
-double changed_log_variance(const Deployment& before, const Deployment& after, double concurrency) {
-  const auto own = [&](const Deployment& deployment, const Deployment& other) {
-    const StepPricer pricer(deployment);
-    StepState state;
-    state.requests = std::max(1.0, closed_loop_throughput(deployment, concurrency).batch.requests);
-    state.tokens_per_request = 1.0 + deployment.speculation.draft_tokens;
-    state.context = deployment.workload.input_tokens + deployment.workload.output_tokens / 2.0;
-    state.logits_rows = state.tokens();
-    StepPrice price;
-    pricer.price(state, price);
-    double sigma_seconds = 0.0;
-    for (std::size_t i = 0; i < price.ops.size(); ++i) {
-      const StepOp& op = pricer.graph().ops[i];
-      const KernelBinding& bound = pricer.binding(op);
-      if (op.draft || !same_cost(bound, other.kernels.binding(op.id))) {
-        sigma_seconds += price.ops[i].seconds * bound.log_sigma;
-      }
+/// One kernel's part of an arm's step.
+struct KernelShare {
+  const KernelBinding* binding = nullptr;
+  double share = 0.0;
+};
+
+struct Arm {
+  double tokens_per_request = 1.0;
+  std::vector<KernelShare> shares;
+};
+
+Arm price_arm(const Deployment& deployment, double concurrency) {
+  Arm arm;
+  arm.tokens_per_request = 1.0 + deployment.speculation.draft_tokens;
+  const StepPricer pricer(deployment);
+  StepState state;
+  state.requests = std::max(1.0, closed_loop_throughput(deployment, concurrency).batch.requests);
+  state.tokens_per_request = arm.tokens_per_request;
+  state.context = deployment.workload.input_tokens + deployment.workload.output_tokens / 2.0;
+  state.logits_rows = state.tokens();
+  StepPrice price;
+  pricer.price(state, price);
+  for (std::size_t i = 0; i < price.ops.size(); ++i) {
+    const KernelBinding* bound = &deployment.kernels.binding(pricer.graph().ops[i].id);
+    const auto same = std::find_if(arm.shares.begin(), arm.shares.end(), [&](const KernelShare& s) {
+      return same_cost(*s.binding, *bound);
+    });
+    const double share = price.ops[i].seconds / price.total_seconds();
+    if (same != arm.shares.end()) {
+      same->share += share;
+    } else {
+      arm.shares.push_back({bound, share});
     }
-    const double relative = sigma_seconds / price.total_seconds();
-    return relative * relative;
-  };
-  return own(before, after) + own(after, before);
+  }
+  return arm;
+}
+
+double share_of(const Arm& arm, const KernelBinding& binding) {
+  for (const KernelShare& s : arm.shares) {
+    if (same_cost(*s.binding, binding)) return s.share;
+  }
+  return 0.0;
+}
+
+double squared(double x) { return x * x; }
+
+/// Variance of log(throughput after / before), F15. A kernel in both arms errs alike in both, so
+/// only the change of its share counts; one that is in a single arm, or runs at another number of
+/// tokens per request, counts in full. Leaves out errors in prefill.
+double paired_log_variance(const Deployment& before, const Deployment& after, double concurrency) {
+  const Arm a = price_arm(before, concurrency);
+  const Arm b = price_arm(after, concurrency);
+  const bool same_tokens = a.tokens_per_request == b.tokens_per_request;
+  double variance = 0.0;
+  for (const KernelShare& s : a.shares) {
+    const double other = share_of(b, *s.binding);
+    const double sigma = s.binding->log_sigma;
+    variance += same_tokens ? squared(sigma * (s.share - other))
+                            : squared(sigma * s.share) + squared(sigma * other);
+  }
+  for (const KernelShare& s : b.shares) {
+    if (share_of(a, *s.binding) == 0.0) variance += squared(s.binding->log_sigma * s.share);
+  }
+  const Speculation& spec = after.speculation;
+  if (spec.acceptance != before.speculation.acceptance) {
+    variance += squared(accept_length_log_sigma(spec.acceptance, spec.acceptance_standard_error)) +
+                squared(accept_length_log_sigma(before.speculation.acceptance,
+                                                before.speculation.acceptance_standard_error));
+  }
+  return variance;
 }
 
 std::string percent(double ratio) {
@@ -81,7 +129,7 @@ LeverResult evaluate_lever(const Lever& lever, const Deployment& before, const D
   }
   const double gain = changed.output_tokens_per_second / base.output_tokens_per_second;
   result.gain_ratio =
-      log_normal_interval(gain, std::sqrt(changed_log_variance(before, after, concurrency)));
+      log_normal_interval(gain, std::sqrt(paired_log_variance(before, after, concurrency)));
   // Drafts are a change of the deployment, so their ceiling is priced after it; a kernel's before.
   const bool drafts = lever.ceiling.accept_all_drafts_free;
   const Throughput best =

@@ -80,6 +80,11 @@ PricedPoint price_point(const Deployment& deployment, const StepPricer& pricer, 
   point.log_sigma =
       (decode_part * point.decode.log_sigma + point.prefill_seconds * point.prefill_log_sigma) /
       (decode_part + point.prefill_seconds);
+  const double system = deployment.kernels.host.system_log_sigma;
+  const double acceptance = accept_length_log_sigma(
+      deployment.speculation.acceptance, deployment.speculation.acceptance_standard_error);
+  point.log_sigma = std::hypot(point.log_sigma, system, acceptance);
+  point.step_log_sigma = std::hypot(point.decode.log_sigma, system);
   return point;
 }
 
@@ -97,7 +102,10 @@ std::vector<BreakdownLine> breakdown_of(const StepPricer& pricer, const StepPric
     line.kernel = bound.kernel;
     line.count = op.count;
     line.seconds = priced.seconds;
-    line.floor_seconds = priced.floor_seconds;
+    // Its part of the floor: what overlaps hides the floor as it hides the time.
+    line.floor_seconds = priced.busy_seconds > 0.0
+                             ? priced.floor_seconds * priced.seconds / priced.busy_seconds
+                             : priced.floor_seconds;
     line.limiter = priced.limiter;
     line.basis = bound.basis;
     const auto same = std::find_if(lines.begin(), lines.end(),

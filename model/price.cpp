@@ -30,15 +30,23 @@ StepPricer::StepPricer(const Deployment& deployment)
                                    [&](const std::string* name) { return *name == bound.kernel; });
     kernel_group_.push_back(static_cast<int>(same - names.begin()));
     if (same == names.end()) names.push_back(&bound.kernel);
-
-    double in_layers = 0.0;
-    for (std::size_t k = 0; k < kNumKinds; ++k) {
-      if (!op.draft) layer_launches_[k] += op.per_layer[k] * bound.launches;
-      in_layers += executions(graph_, op, k);
-    }
-    other_launches_ += (op.draft ? op.count : op.count - in_layers) * bound.launches;
   }
   num_kernel_groups_ = static_cast<int>(names.size());
+  count_launches();
+}
+
+void StepPricer::count_launches() {
+  layer_launches_ = {};
+  other_launches_ = 0.0;
+  for (const StepOp& op : graph_.ops) {
+    const double launches = binding(op).launches;
+    double in_layers = 0.0;
+    for (std::size_t k = 0; k < kNumKinds && !op.draft; ++k) {
+      layer_launches_[k] += op.per_layer[k] * launches;
+      in_layers += executions(graph_, op, k);
+    }
+    other_launches_ += (op.count - in_layers) * launches;
+  }
 }
 
 void StepPricer::set_free(const std::vector<OpId>& ops) {
@@ -46,6 +54,7 @@ void StepPricer::set_free(const std::vector<OpId>& ops) {
     kernels_.binding(id).cost = FusedLaw{};
     kernels_.binding(id).launches = 0.0;
   }
+  count_launches();
 }
 
 void StepPricer::price(const StepState& state, StepPrice& price) const {
@@ -59,7 +68,10 @@ void StepPricer::price(const StepState& state, StepPrice& price) const {
     const Launch launch = launch_at(graph_, op, state);
     const Floor floor = roofline_floor(tally(launch), device_);
     PricedOp& priced = price.ops[i];
-    const double once = law_seconds(bound.cost, launch, device_);
+    // A law may leave a limit out; no launch is faster than the roofline at datasheet peaks.
+    const double law = law_seconds(bound.cost, launch, device_);
+    const bool is_free = std::holds_alternative<FusedLaw>(bound.cost);
+    const double once = is_free ? 0.0 : std::max(law, floor.time.value());
     priced.busy_seconds = op.count * once;
     priced.seconds = priced.busy_seconds;
     priced.floor_seconds = op.count * floor.time.value();

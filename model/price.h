@@ -45,6 +45,7 @@ class StepPricer {
   void set_free(const std::vector<OpId>& ops);
 
  private:
+  void count_launches();
   void apply_overlap(StepPrice& price) const;
   double host_gap_seconds(const StepPrice& price) const;
 

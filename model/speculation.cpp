@@ -12,6 +12,19 @@ double accept_length(std::span<const double> acceptance) {
   return length;
 }
 
+double accept_length_log_sigma(std::span<const double> acceptance, double standard_error) {
+  // d(reach_i) / d(all a) by the product rule, carried along with the reach itself.
+  double reach = 1.0;
+  double reach_slope = 0.0;
+  double slope = 0.0;
+  for (double a : acceptance) {
+    reach_slope = reach_slope * a + reach;
+    reach *= a;
+    slope += reach_slope;
+  }
+  return standard_error * slope / accept_length(acceptance);
+}
+
 double accepted_drafts_variance(std::span<const double> acceptance) {
   double mean = 0.0;
   double second_moment = 0.0;

@@ -97,7 +97,10 @@ std::string_view name_of(Limiter limiter) {
 }
 
 Floor roofline_floor(const Tally& tally, const LawDevice& device) {
-  const Seconds memory = tally.dram() / BytesPerSecond(device.dram_bandwidth_bytes_per_second);
+  // Activations were just written: what fits the L2 need not cross DRAM.
+  const Bytes spilled = std::max(Bytes(0.0), tally.activations - Bytes(device.l2_bytes));
+  const Seconds memory =
+      (tally.weights + tally.kv + spilled) / BytesPerSecond(device.dram_bandwidth_bytes_per_second);
   const Seconds compute = tally.flop / FlopPerSecond(device.peak(tally.unit));
   // Every rank must receive at least the message once over its link.
   const Seconds link = device.link_bandwidth_bytes_per_second > 0.0

@@ -31,6 +31,7 @@ enum class Limiter { kMemory, kCompute, kLatency, kLink, kHost };
 std::string_view name_of(Limiter limiter);
 
 /// Roofline floor of a launch at datasheet peaks, without any launch cost, and what sets it.
+/// Activations count as DRAM traffic only beyond what the L2 holds.
 struct Floor {
   Seconds time;
   Limiter limiter = Limiter::kMemory;

@@ -43,6 +43,7 @@ void read_speculation(JsonObject& object, const ModelConfig& model, Speculation&
   }
   speculation.draft_tokens = object.integer("draft_tokens", Range{1, 32});
   speculation.acceptance = object.numbers("acceptance", kFraction);
+  speculation.acceptance_standard_error = object.number("acceptance_standard_error", kFraction);
   speculation.acceptance_source = object.string("acceptance_source");
   if (static_cast<int>(speculation.acceptance.size()) != speculation.draft_tokens) {
     object.problem("acceptance",

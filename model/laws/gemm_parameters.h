@@ -116,7 +116,7 @@ struct GemmTile {
 /// How a library chooses and what its kernel pays for; not fitted. Tables in gemm_structures.h.
 struct GemmStructure {
   std::string_view name;
-  std::array<GemmTile, 6> tiles{};
+  std::array<GemmTile, 8> tiles{};
   std::size_t num_tiles = 0;
   double block_k = 64.0;
   double row_granularity = 0.0;     ///< tiles shrink in m to this multiple; 0: always full

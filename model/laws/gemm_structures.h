@@ -32,14 +32,15 @@ inline constexpr GemmStructure kCublasSm120{
     .name = "gemm_cublas_sm120",
     .tiles = {{{16, 64}, {32, 64}, {64, 64}, {64, 128}, {128, 128}, {128, 256}}},
     .num_tiles = 6,
-    .block_k = 64,
-    .max_split = 32,
+    .block_k = 32,
+    .max_split = 64,
     .min_split_iterations = 4,
     .split_min_work = 2097152,
     .split_min_k = 2048,
     .gemv_max_m = 1,
     .overlap_order = 4,
     .limits_sm_miss = true,
+    .pays_overhang = true,
     .has_residual = true};
 
 /// CUTLASS FP8 of sgl-kernel on sm_120: one tile, 128x128x128
@@ -70,7 +71,7 @@ inline constexpr GemmStructure kCutlassFp8Sm90{
     .tiles = {{{64, 64, 0, 64}, {64, 128, 64, 128}, {128, 128, 128, kAnyM}}},
     .num_tiles = 3,
     .block_k = 128,
-    .overlap_order = 2,
+    .overlap_order = 4,
     .quantises_input = true,
     .limits_sm_fill = true,
     .limits_sm_miss = true,

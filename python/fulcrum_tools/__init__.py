@@ -1,0 +1,1 @@
+"""Helpers around the fulcrum program that need Python's ecosystem. No formula, no constant."""

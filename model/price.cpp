@@ -10,7 +10,7 @@ constexpr int kMaxBranches = 3;
 constexpr std::size_t kNumKinds = kNumLayerKinds;
 
 /// Executions of `op` in all layers of kind `k`.
-double executions(const StepGraph& graph, const StepOp& op, std::size_t k) {
+double executions_in(const StepGraph& graph, const StepOp& op, std::size_t k) {
   const double layers = op.draft ? (k == static_cast<std::size_t>(LayerKind::kSwa) ? 1.0 : 0.0)
                                  : graph.model.count(static_cast<LayerKind>(k));
   return op.per_layer[k] * layers;
@@ -32,18 +32,27 @@ StepPricer::StepPricer(const Deployment& deployment)
     if (same == names.end()) names.push_back(&bound.kernel);
   }
   num_kernel_groups_ = static_cast<int>(names.size());
+  for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
+    const StepOp& op = graph_.ops[i];
+    std::array<double, kNumKinds> counts{};
+    for (std::size_t k = 0; k < kNumKinds; ++k) counts[k] = executions_in(graph_, op, k);
+    executions_.push_back(counts);
+    if (op.draft || op.segment == Segment::kSerial || op.count == 0.0) continue;
+    branch_ops_[op.segment == Segment::kAttentionInput ? 0 : 1].push_back(i);
+  }
   count_launches();
 }
 
 void StepPricer::count_launches() {
   layer_launches_ = {};
   other_launches_ = 0.0;
-  for (const StepOp& op : graph_.ops) {
+  for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
+    const StepOp& op = graph_.ops[i];
     const double launches = binding(op).launches;
     double in_layers = 0.0;
     for (std::size_t k = 0; k < kNumKinds && !op.draft; ++k) {
       layer_launches_[k] += op.per_layer[k] * launches;
-      in_layers += executions(graph_, op, k);
+      in_layers += executions_[i][k];
     }
     other_launches_ += (op.count - in_layers) * launches;
   }
@@ -96,30 +105,28 @@ void StepPricer::price(const StepState& state, StepPrice& price) const {
 // F10: branches of a segment run side by side. They end no sooner than the longest branch, and no
 // sooner than their summed rooflines: they share one memory system. Leaves out contention for SMs.
 void StepPricer::apply_overlap(StepPrice& price) const {
-  for (Segment segment : {Segment::kAttentionInput, Segment::kFeedForward}) {
+  for (const std::vector<std::size_t>& ops : branch_ops_) {
+    std::array<std::array<double, kMaxBranches>, kNumKinds> branch{};
+    std::array<double, kNumKinds> floor{};
+    for (std::size_t i : ops) {
+      const StepOp& op = graph_.ops[i];
+      const double once = price.ops[i].busy_seconds / op.count;
+      const double floor_once = price.ops[i].floor_seconds / op.count;
+      for (std::size_t k = 0; k < kNumKinds; ++k) {
+        branch[k][static_cast<std::size_t>(op.branch)] += once * op.per_layer[k];
+        floor[k] += floor_once * op.per_layer[k];
+      }
+    }
     std::array<double, kNumKinds> factor{};
     for (std::size_t k = 0; k < kNumKinds; ++k) {
-      std::array<double, kMaxBranches> branch{};
-      double floor = 0.0;
-      for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
-        const StepOp& op = graph_.ops[i];
-        if (op.draft || op.segment != segment || op.count == 0.0) continue;
-        branch[static_cast<std::size_t>(op.branch)] +=
-            price.ops[i].busy_seconds / op.count * op.per_layer[k];
-        floor += price.ops[i].floor_seconds / op.count * op.per_layer[k];
-      }
-      const double sum = branch[0] + branch[1] + branch[2];
-      const double longest = *std::max_element(branch.begin(), branch.end());
-      factor[k] = sum > 0.0 ? std::min(1.0, std::max(longest, floor) / sum) : 1.0;
+      const double sum = branch[k][0] + branch[k][1] + branch[k][2];
+      const double longest = std::max({branch[k][0], branch[k][1], branch[k][2]});
+      factor[k] = sum > 0.0 ? std::min(1.0, std::max(longest, floor[k]) / sum) : 1.0;
     }
-    for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
-      const StepOp& op = graph_.ops[i];
-      if (op.draft || op.segment != segment || op.count == 0.0) continue;
-      double weighted = 0.0;
-      for (std::size_t k = 0; k < kNumKinds; ++k) {
-        weighted += executions(graph_, op, k) * factor[k];
-      }
-      price.ops[i].seconds = price.ops[i].busy_seconds / op.count * weighted;
+    for (std::size_t i : ops) {
+      const std::array<double, kNumKinds>& times = executions_[i];
+      const double overlapped = times[0] * factor[0] + times[1] * factor[1] + times[2] * factor[2];
+      price.ops[i].seconds = price.ops[i].busy_seconds / graph_.ops[i].count * overlapped;
     }
   }
 }
@@ -137,7 +144,7 @@ double StepPricer::host_gap_seconds(const StepPrice& price) const {
     double in_layers = 0.0;
     for (std::size_t k = 0; k < kNumKinds && !op.draft; ++k) {
       layer_seconds[k] += once * op.per_layer[k];
-      in_layers += executions(graph_, op, k);
+      in_layers += executions_[i][k];
     }
     other_seconds += once * (op.count - in_layers);
   }

@@ -55,6 +55,9 @@ class StepPricer {
   EngineSettings engine_;
   std::vector<int> kernel_group_;  ///< ops of one kernel share a group: their errors correlate
   int num_kernel_groups_ = 0;
+  std::vector<std::array<double, kNumLayerKinds>> executions_;  ///< of each op, by layer kind
+  /// Ops of the attention-input and feed-forward segments, whose branches may overlap.
+  std::array<std::vector<std::size_t>, 2> branch_ops_;
   std::array<double, kNumLayerKinds> layer_launches_{};  ///< kernels launched by one layer
   double other_launches_ = 0.0;                          ///< kernels launched outside layers
 };

@@ -18,7 +18,7 @@ inline constexpr GemmStructure kCublasSm90{
     .name = "gemm_cublas_sm90",
     .tiles = {{{64, 32}, {64, 64}, {128, 64}, {128, 128}, {128, 256}}},
     .num_tiles = 5,
-    .block_k = 64,
+    .block_k = 128,
     .row_granularity = 16,
     .max_split = 16,
     .min_split_iterations = 8,
@@ -39,7 +39,6 @@ inline constexpr GemmStructure kCublasSm120{
     .split_min_k = 2048,
     .gemv_max_m = 1,
     .overlap_order = 4,
-    .limits_sm_miss = true,
     .pays_overhang = true,
     .has_residual = true};
 
@@ -96,15 +95,13 @@ inline constexpr GemmStructure kTrtllmFp8Sm120{
     .name = "gemm_trtllm_fp8_sm120",
     .tiles = {{{64, 32}, {64, 64}, {64, 128}, {128, 128}}},
     .num_tiles = 4,
-    .block_k = 128,
+    .block_k = 64,
     .row_granularity = 16,
     .max_split = 16,
     .min_split_iterations = 4,
     .gemv_max_m = 8,
     .overlap_order = 2,
     .quantises_input = true,
-    .limits_sm_fill = true,
-    .limits_sm_miss = true,
     .gemv_by_column = true,
     .has_residual = true};
 
@@ -145,9 +142,8 @@ inline constexpr GemmStructure kDeepGemmTrtllmSm90{
     .num_tiles = 2,
     .block_k = 128,
     .column_granularity = 8,
-    .overlap_order = 4,
+    .overlap_order = 2,
     .quantises_input = true,
-    .limits_sm_miss = true,
     .has_overhead = true,
     .slow_when_ragged = true,
     .has_residual = true};

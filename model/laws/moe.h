@@ -76,11 +76,12 @@ struct MoeLaw {
   Real row_block_cycles{};    ///< per 16 rows of a tile and k-step, all tiles of an SM
   Real token_passes{};        ///< DRAM passes over [tokens, hidden] in 16 bit
   Real tile_cycles{};         ///< per tile of an SM, whatever its k: fill, epilogue, scheduling
+  Real unhidden_share{};      ///< of the smaller of memory and tile time, not hidden by the larger
 
-  static constexpr std::size_t kNumParameters = 17;
+  static constexpr std::size_t kNumParameters = 18;
   static MoeLaw from(std::span<const Real, kNumParameters> p) {
-    return {p[0], p[1],  p[2],  p[3],  p[4],  p[5],  p[6],  p[7], p[8],
-            p[9], p[10], p[11], p[12], p[13], p[14], p[15], p[16]};
+    return {p[0], p[1],  p[2],  p[3],  p[4],  p[5],  p[6],  p[7],  p[8],
+            p[9], p[10], p[11], p[12], p[13], p[14], p[15], p[16], p[17]};
   }
 };
 
@@ -104,6 +105,7 @@ inline constexpr std::array<ParameterInfo, MoeLaw<double>::kNumParameters> kMoeP
     {"row_block_cycles", "1", 0.1, 2e3, 30.0, Transfer::kDimensionless},
     {"token_passes", "1", 0.01, 40.0, 3.0, Transfer::kDimensionless},
     {"tile_cycles", "1", 1.0, 2e4, 300.0, Transfer::kDimensionless},
+    {"unhidden_share", "1", 1e-3, 1.0, 0.3, Transfer::kDimensionless},
 }};
 
 /// Seconds by part; they sum to the launch's time.
@@ -159,7 +161,8 @@ MoeTime<Real> moe_time(const MoeLaw<Real>& law, const MoeKernelTraits& traits, c
     const Real tiles =
         (std::ceil(k / tile.k) * k_step_cycles + std::max(1.0, tiles_per_sm) * law.tile_cycles) /
         device.sm_clock_hertz;
-    Real seconds = smooth_max(memory, tiles);
+    const Real larger = smooth_max(memory, tiles);
+    Real seconds = larger + law.unhidden_share * (memory + tiles - larger);
     if (empty_blocks > 0.0) {
       seconds += law.empty_block_cycles *
                  (empty_blocks * columns / device.num_sms / device.sm_clock_hertz);

@@ -55,6 +55,10 @@ TerminalStyle TerminalStyle::of_stdout() {
   if (locale == nullptr || *locale == '\0') locale = std::getenv("LANG");
   style.unicode = locale != nullptr && (std::strstr(locale, "UTF-8") != nullptr ||
                                         std::strstr(locale, "utf8") != nullptr);
+  if (const char* columns = std::getenv("COLUMNS"); columns != nullptr) {
+    const long stated = std::strtol(columns, nullptr, 10);
+    if (stated >= 40 && stated <= 1000) style.width = static_cast<int>(stated);
+  }
   winsize size{};
   if (terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) {
     style.width = size.ws_col;

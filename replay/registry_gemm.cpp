@@ -33,7 +33,6 @@ class BlockGemmCase : public Case {
       : size_(shape),
         format_(shape["ue8m0"] != 0 ? BlockScaleFormat::kE8m0 : BlockScaleFormat::kFloat),
         split_k_(shape.as_int("split")),
-        warps_k_(shape.as_int("warps_k")),
         x_(size_.m * size_.k),
         x_scale_(size_.m * size_.groups()),
         weight_(size_.n * size_.k * static_cast<std::size_t>(options.num_sets)),
@@ -64,8 +63,7 @@ class BlockGemmCase : public Case {
         .m = static_cast<int>(size_.m),
         .n = static_cast<int>(size_.n),
         .k = static_cast<int>(size_.k),
-        .split_k = split_k_,
-        .warps_k = warps_k_};
+        .split_k = split_k_};
     FULCRUM_CUDA_CHECK(kernels::launch_fp8_block_gemm(args, stream));
   }
 
@@ -90,7 +88,6 @@ class BlockGemmCase : public Case {
   Sizes size_;
   BlockScaleFormat format_;
   int split_k_;
-  int warps_k_;
   DeviceBuffer<std::uint8_t> x_;
   DeviceBuffer<float> x_scale_;
   DeviceBuffer<std::uint8_t> weight_;
@@ -239,11 +236,6 @@ KernelEntry block_gemm_entry() {
                               .default_value = 0,
                               .min = 0,
                               .max = 8});
-  entry.dimensions.push_back({.name = "warps_k",
-                              .meaning = "warps per block along k, 0 = the launcher's choice",
-                              .default_value = 0,
-                              .min = 0,
-                              .max = 8});
   entry.claim = [](const Shape& s) {
     return kernels::fp8_block_gemm_claim(
         s.as_int("m"), s.as_int("n"), s.as_int("k"),
@@ -262,8 +254,8 @@ KernelEntry block_gemm_entry() {
       "m=16,n=1024,k=4096,ue8m0=0;m=24,n=1536,k=4096;m=32,n=4096,k=2048;m=48,n=4096,k=512;"
       "m=64,n=8192,k=1024,ue8m0=0;m=65,n=1024,k=4096;m=128,n=8192,k=1024;m=200,n=4096,k=2048,ue8m0=0;"
       "m=512,n=1536,k=4096;m=1,n=576,k=5120;m=3,n=16,k=128;m=17,n=400,k=384;m=100,n=272,k=640;"
-      "m=5,n=1024,k=4096,split=1,warps_k=1;m=5,n=1024,k=4096,split=8,warps_k=4;"
-      "m=40,n=1024,k=4096,split=4,warps_k=2;m=512,n=8192,k=1024";
+      "m=5,n=1024,k=4096,split=1;m=5,n=1024,k=4096,split=8;"
+      "m=40,n=1024,k=4096,split=4;m=16,n=1024,k=640,split=2;m=60,n=1040,k=1152,split=8;m=30,n=4096,k=2048,split=8;m=512,n=8192,k=1024";
   entry.calibration_shapes = campaign_shapes({1, 2, 4, 8, 16, 32, 64, 128, 256, 512});
   return entry;
 }

@@ -27,15 +27,28 @@ __device__ __forceinline__ uint4 load_cached(const void* address) {
   return value;
 }
 
-// Four E4M3 codes to two pairs of halves, exactly (E4M3 is a subset of binary16), times kE4m3Unpack.
+// E4M3 products. sm_89 and sm_120 multiply E4M3 natively (m16n8k32); elsewhere ptxas would convert both operands
+// to binary16 at each use, so the conversion is written out here and the 16-row operand keeps it. Both ways are
+// exact per product: E4M3 is a subset of binary16.
+#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200)
+#define FULCRUM_NATIVE_E4M3_MMA 1
+#else
+#define FULCRUM_NATIVE_E4M3_MMA 0
+#endif
+
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
 inline constexpr float kE4m3Unpack = 1.0f;
+// Four codes to two pairs of halves.
 __device__ __forceinline__ void unpack_e4m3(std::uint32_t codes, std::uint32_t& first,
                                             std::uint32_t& second) {
-  const auto low = static_cast<std::uint16_t>(codes);
-  const auto high = static_cast<std::uint16_t>(codes >> 16);
-  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(first) : "h"(low));
-  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(second) : "h"(high));
+  asm("{\n"
+      ".reg .b16 low, high;\n"
+      "mov.b32 {low, high}, %2;\n"
+      "cvt.rn.f16x2.e4m3x2 %0, low;\n"
+      "cvt.rn.f16x2.e4m3x2 %1, high;\n"
+      "}\n"
+      : "=r"(first), "=r"(second)
+      : "r"(codes));
 }
 #else
 // Exponent and mantissa shifted into binary16's fields are the value times 2^-8, subnormals included. The
@@ -53,7 +66,7 @@ __device__ __forceinline__ void unpack_e4m3(std::uint32_t codes, std::uint32_t& 
 __device__ __forceinline__ void mma_f16(float (&d)[4], std::uint32_t a0, std::uint32_t a1,
                                         std::uint32_t a2, std::uint32_t a3, std::uint32_t b0,
                                         std::uint32_t b1) {
-  asm volatile(
+  asm(
       "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
       "{%0,%1,%2,%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
@@ -63,11 +76,77 @@ __device__ __forceinline__ void mma_f16(float (&d)[4], std::uint32_t a0, std::ui
 __device__ __forceinline__ void mma_bf16(float (&d)[4], std::uint32_t a0, std::uint32_t a1,
                                          std::uint32_t a2, std::uint32_t a3, std::uint32_t b0,
                                          std::uint32_t b1) {
-  asm volatile(
+  asm(
       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
       "{%8,%9}, {%0,%1,%2,%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+// Rows g and g+8 of the 16-row operand for 32 columns: lane t's eight codes of each row.
+struct E4m3Rows {
+#if FULCRUM_NATIVE_E4M3_MMA
+  std::uint32_t word[4];
+#else
+  std::uint32_t half[8];
+#endif
+};
+
+__device__ __forceinline__ E4m3Rows e4m3_rows(std::uint32_t top0, std::uint32_t top1,
+                                              std::uint32_t bottom0, std::uint32_t bottom1) {
+  E4m3Rows rows;
+#if FULCRUM_NATIVE_E4M3_MMA
+  rows.word[0] = top0;
+  rows.word[1] = bottom0;
+  rows.word[2] = top1;
+  rows.word[3] = bottom1;
+#else
+  unpack_e4m3(top0, rows.half[0], rows.half[2]);
+  unpack_e4m3(bottom0, rows.half[1], rows.half[3]);
+  unpack_e4m3(top1, rows.half[4], rows.half[6]);
+  unpack_e4m3(bottom1, rows.half[5], rows.half[7]);
+#endif
+  return rows;
+}
+
+// Column g of the 8-column operand, the same 32 columns of k. Unpacked once for all row tiles.
+struct E4m3Column {
+#if FULCRUM_NATIVE_E4M3_MMA
+  std::uint32_t word[2];
+#else
+  std::uint32_t half[4];
+#endif
+};
+
+__device__ __forceinline__ E4m3Column e4m3_column(std::uint32_t word0, std::uint32_t word1) {
+  E4m3Column column;
+#if FULCRUM_NATIVE_E4M3_MMA
+  column.word[0] = word0;
+  column.word[1] = word1;
+#else
+  unpack_e4m3(word0, column.half[0], column.half[1]);
+  unpack_e4m3(word1, column.half[2], column.half[3]);
+#endif
+  return column;
+}
+
+// d += rows * column over 32 columns of k; d carries the factor kE4m3Product.
+#if FULCRUM_NATIVE_E4M3_MMA
+inline constexpr float kE4m3Product = 1.0f;
+#else
+inline constexpr float kE4m3Product = kE4m3Unpack * kE4m3Unpack;
+#endif
+__device__ __forceinline__ void mma_e4m3(float (&d)[4], const E4m3Rows& a, const E4m3Column& b) {
+#if FULCRUM_NATIVE_E4M3_MMA
+  asm("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b.word[0]),
+        "r"(b.word[1]));
+#else
+  mma_f16(d, a.half[0], a.half[1], a.half[2], a.half[3], b.half[0], b.half[1]);
+  mma_f16(d, a.half[4], a.half[5], a.half[6], a.half[7], b.half[2], b.half[3]);
+#endif
 }
 
 }  // namespace fulcrum::kernels

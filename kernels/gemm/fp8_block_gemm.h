@@ -24,8 +24,6 @@ struct Fp8BlockGemmArgs {
   // Blocks that share one output tile along k, summed through distributed shared memory (sm_90 and up):
   // 1, 2, 4 or 8; 0 lets the launcher choose.
   int split_k = 0;
-  // Warps of a block that share its rows along k: 1, 2, 4 or 8; 0 lets the launcher choose.
-  int warps_k = 0;
 };
 
 Claim fp8_block_gemm_claim(int m, int n, int k, BlockScaleFormat weight_scale_format);

@@ -73,32 +73,26 @@ __global__ void __launch_bounds__(kThreads) fp8_block_gemm_tile_kernel(const Fp8
     float product[kRowTiles][kTokenTiles][4] = {};
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      std::uint32_t a[kRowTiles][4][4];
+      E4m3Rows a[kRowTiles][2];
 #pragma unroll
       for (int r = 0; r < kRowTiles; ++r) {
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-          const uint4 w = *reinterpret_cast<const uint4*>(
-              weight + chunk_offset(warp_row + 16 * r + 8 * h + g, 4 * half + t));
-          unpack_e4m3(w.x, a[r][0][h], a[r][0][2 + h]);
-          unpack_e4m3(w.y, a[r][1][h], a[r][1][2 + h]);
-          unpack_e4m3(w.z, a[r][2][h], a[r][2][2 + h]);
-          unpack_e4m3(w.w, a[r][3][h], a[r][3][2 + h]);
-        }
+        const int row = warp_row + 16 * r + g;
+        const uint4 top = *reinterpret_cast<const uint4*>(weight + chunk_offset(row, 4 * half + t));
+        const uint4 bottom =
+            *reinterpret_cast<const uint4*>(weight + chunk_offset(row + 8, 4 * half + t));
+        a[r][0] = e4m3_rows(top.x, top.y, bottom.x, bottom.y);
+        a[r][1] = e4m3_rows(top.z, top.w, bottom.z, bottom.w);
       }
 #pragma unroll
       for (int i = 0; i < kTokenTiles; ++i) {
         const uint4 v = *reinterpret_cast<const uint4*>(
             x + chunk_offset(warp_token + 8 * i + g, 4 * half + t));
-        const std::uint32_t chunk[4] = {v.x, v.y, v.z, v.w};
+        const E4m3Column low = e4m3_column(v.x, v.y);
+        const E4m3Column high = e4m3_column(v.z, v.w);
 #pragma unroll
-        for (int j = 0; j < 4; ++j) {
-          std::uint32_t b0, b1;
-          unpack_e4m3(chunk[j], b0, b1);
-#pragma unroll
-          for (int r = 0; r < kRowTiles; ++r) {
-            mma_f16(product[r][i], a[r][j][0], a[r][j][1], a[r][j][2], a[r][j][3], b0, b1);
-          }
+        for (int r = 0; r < kRowTiles; ++r) {
+          mma_e4m3(product[r][i], a[r][0], low);
+          mma_e4m3(product[r][i], a[r][1], high);
         }
       }
     }
@@ -121,7 +115,7 @@ __global__ void __launch_bounds__(kThreads) fp8_block_gemm_tile_kernel(const Fp8
     }
   }
 
-  constexpr float kUnscale = 1.0f / (kE4m3Unpack * kE4m3Unpack);
+  constexpr float kUnscale = 1.0f / kE4m3Product;
 #pragma unroll
   for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll

@@ -60,6 +60,22 @@ bool has_block_scaled_tiles(const SeriesKey& key) {
 /// Different routings that the tables' timing loops cycle through.
 constexpr double kPowerLawRoutings = 5.0;
 
+/// Rows of these models come from an older revision of SGLang's collector that hands a rank only
+/// the tokens with an expert on it; the others pass every token and let the kernel skip remote
+/// pairs. It shows in the token count at which the kernel changes its tile (2816/704: between 16
+/// and 32 tokens at EP 32 and EP 128, where the full count would switch at 5 and at 2).
+bool has_rank_local_tokens(const SeriesKey& key, const MoeRow& row) {
+  if (key.engine != "sglang" || row.moe_ep_size == 1.0) return false;
+  return (row.num_experts == 8.0 && row.top_k == 2.0) ||
+         (row.hidden_size == 2816.0 && row.inter_size == 704.0);
+}
+
+/// Tokens with at least one of a rank's experts: exact for the round-robin generator, which gives a
+/// rank that holds fewer experts than the stride one pair of a token; all pairs apart otherwise.
+double rank_local_tokens(const MoeRow& row, double pairs_on_rank) {
+  return std::max(1.0, std::min(row.num_tokens, pairs_on_rank));
+}
+
 using RoutingKey = std::tuple<double, double, double, double, Routing, double>;
 
 MoeWork work_of(const SeriesKey& key, const MoeRow& row, std::map<RoutingKey, RoutedWork>* seen) {
@@ -88,6 +104,10 @@ MoeWork work_of(const SeriesKey& key, const MoeRow& row, std::map<RoutingKey, Ro
     work.routed = found->second;
   } else {
     work.routed = routed_work(launch);
+  }
+
+  if (has_rank_local_tokens(key, row)) {
+    launch.tokens = rank_local_tokens(row, work.routed.rows);
   }
 
   const double active = work.routed.active_experts;

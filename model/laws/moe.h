@@ -1,6 +1,6 @@
 // Routed experts of one rank: gate_up GEMM, activation, down GEMM, over the experts that got rows.
 //
-// Each of the two grouped GEMMs is priced as the larger of
+// Each of the two grouped GEMMs is priced as the larger, plus a share of the smaller, of
 //   memory   active experts x weight bytes at the achieved bandwidth (L2 rate if still resident)
 //   tiles    k-steps x (cycles of one CTA's step + cycles per further tile of the SM), where tiles
 //   =
@@ -132,11 +132,16 @@ MoeTime<Real> moe_time(const MoeLaw<Real>& law, const MoeKernelTraits& traits, c
   const double touched_pairs =
       traits.padded_grid || traits.computes_remote ? pairs : work.routed.rows;
 
-  const double bandwidth = device.dram_bandwidth_bytes_per_second;
-  const Real resident =
-      resident_share(work.reuse_distance_bytes, Real(law.cache_fraction * device.l2_bytes));
-  const Real slowness = ((1.0 - resident) + resident / law.resident_speedup) /
-                        (many ? law.memory_efficiency_many : law.memory_efficiency);
+  // Reciprocals once: divisions are most of the law's cost.
+  const double seconds_per_byte = 1.0 / device.dram_bandwidth_bytes_per_second;
+  const double seconds_per_cycle = 1.0 / device.sm_clock_hertz;
+  const double per_sm = 1.0 / device.num_sms;
+  Real slowness = 1.0 / (many ? law.memory_efficiency_many : law.memory_efficiency);
+  if (work.reuse_distance_bytes != kNeverReused) {
+    const Real resident =
+        resident_share(work.reuse_distance_bytes, Real(law.cache_fraction * device.l2_bytes));
+    slowness = slowness * ((1.0 - resident) + resident / law.resident_speedup);
+  }
   const Real& step = many ? law.step_cycles_many : law.step_cycles;
   const Real& extra = many ? law.extra_tile_cycles_many : law.extra_tile_cycles;
 
@@ -149,23 +154,22 @@ MoeTime<Real> moe_time(const MoeLaw<Real>& law, const MoeKernelTraits& traits, c
   }
   const auto gemm = [&](double n, double k) {
     const double columns = std::ceil(n / tile.columns);
-    const double weight_bytes = work.routed.active_experts * n * k * launch.weight_bits / 8.0;
-    const double tiles_per_sm = blocks * columns / device.num_sms;
+    const double weight_bytes = work.routed.active_experts * n * k * launch.weight_bits * 0.125;
+    const double tiles_per_sm = blocks * columns * per_sm;
     const double further = std::max(0.0, tiles_per_sm - 1.0);
-    const Real memory = weight_bytes / bandwidth * slowness;
+    const Real memory = weight_bytes * seconds_per_byte * slowness;
     Real k_step_cycles = step + further * extra;
     if (traits.rows_cost) {
       const double row_blocks = work.routed.blocks(0) + std::ceil(remote_pairs / kBlockRows[0]);
-      k_step_cycles += row_blocks * columns / device.num_sms * law.row_block_cycles;
+      k_step_cycles += row_blocks * columns * per_sm * law.row_block_cycles;
     }
     const Real tiles =
-        (std::ceil(k / tile.k) * k_step_cycles + std::max(1.0, tiles_per_sm) * law.tile_cycles) /
-        device.sm_clock_hertz;
+        (std::ceil(k / tile.k) * k_step_cycles + std::max(1.0, tiles_per_sm) * law.tile_cycles) *
+        seconds_per_cycle;
     const Real larger = smooth_max(memory, tiles);
     Real seconds = larger + law.unhidden_share * (memory + tiles - larger);
     if (empty_blocks > 0.0) {
-      seconds += law.empty_block_cycles *
-                 (empty_blocks * columns / device.num_sms / device.sm_clock_hertz);
+      seconds += law.empty_block_cycles * (empty_blocks * columns * per_sm * seconds_per_cycle);
     }
     return seconds;
   };
@@ -177,7 +181,7 @@ MoeTime<Real> moe_time(const MoeLaw<Real>& law, const MoeKernelTraits& traits, c
   time.up = gemm(launch.gated ? 2.0 * launch.inter : launch.inter, launch.hidden);
   time.down = gemm(launch.hidden, launch.inter);
   time.activations =
-      2.0 / bandwidth *
+      2.0 * seconds_per_byte *
       (touched_pairs * (launch.hidden * law.hidden_passes + launch.inter * law.inter_passes) +
        launch.tokens * launch.hidden * law.token_passes);
   return time;

@@ -23,6 +23,10 @@ RoutedWork uniform_work(const MoeLaunch& launch) {
   const double p = launch.top_k / launch.num_experts;
   const double mean = launch.tokens * p;
   work.rows = launch.local_experts * mean;
+  if (launch.tokens <= kBlockRows[0]) {  // no expert can fill a second block
+    work.row_blocks.fill(work.active_experts);
+    return work;
+  }
   // Blocks beyond an expert's first: sum over j >= 1 of P(rows > j b), rows ~ Binomial(T, p).
   const double sd = std::sqrt(mean * (1.0 - p));
   const double last = std::min(launch.tokens, std::ceil(mean + 12.0 * sd + 12.0));
@@ -36,8 +40,8 @@ RoutedWork uniform_work(const MoeLaunch& launch) {
   std::array<double, kBlockRows.size()> extra{};
   const double odds = p / (1.0 - p);
   for (double n = 0.0; n <= last; n += 1.0) {
-    for (std::size_t i = 0; i < kBlockRows.size(); ++i) {
-      extra[i] += pmf * std::max(0.0, std::ceil(n / kBlockRows[i]) - 1.0);
+    for (std::size_t i = 0; i < kBlockRows.size() && n > kBlockRows[i]; ++i) {
+      extra[i] += pmf * (std::ceil(n / kBlockRows[i]) - 1.0);
     }
     pmf *= (launch.tokens - n) / (n + 1.0) * odds;
   }

@@ -52,7 +52,7 @@ std::vector<Table> tables() {
         {"compressed_flashmla", "fp8_block", .03, .10, .08, .30}}},
       {"Sm90Indexer",
        {"h200_sxm__sparse_attention__sglang__0.5.14__dsv4_paged_mqa_logits_module_perf"},
-       {{"deep_gemm.fp8_paged_mqa_logits", "fp8_block", .03, .10, .08, .25}}},
+       {{"deep_gemm.fp8_paged_mqa_logits", "fp8_block", .035, .10, .08, .25}}},
       // Launches of 20-80 us with a few CTAs: placement on the SMs and the autotuner's choice per
       // shape scatter by 10-30 % at equal work.
       {"Sm120SglangMoe",
@@ -120,8 +120,12 @@ TEST_P(ExpertAttentionAccuracy, HeldOutShapesAreInsideTheBound) {
   }
 }
 
+std::string test_name(const testing::TestParamInfo<Table>& parameter) {
+  return parameter.param.name;
+}
+
 INSTANTIATE_TEST_SUITE_P(PublicTables, ExpertAttentionAccuracy, testing::ValuesIn(tables()),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         test_name);
 
 }  // namespace
 }  // namespace fulcrum::calibrate

@@ -54,7 +54,7 @@ TEST(ResidentShare, FallsFromOneToZeroAroundTheCache) {
 TEST(Moe, WeightBoundLaunchTakesItsBytesAtTheAchievedBandwidth) {
   MoeLaw<double> law = at_start();
   law.memory_efficiency = 0.5;
-  law.step_cycles = law.extra_tile_cycles = 1e-3;
+  law.step_cycles = law.extra_tile_cycles = law.tile_cycles = 1e-3;
   const MoeTime<double> time = moe_time(law, MoeKernelTraits{}, work_of(1.0), device());
   // Six experts of 3 x 2048 x 4096 x 4.25 / 8 B = 80.2 MB at 0.5 TB/s: 160.4 us, two thirds in up.
   EXPECT_NEAR(time.up, 2.0 / 3.0 * 160.432e-6, 1e-7);
@@ -65,6 +65,7 @@ TEST(Moe, FewTilesAreBoundByTheLatencyOfOneKLoop) {
   MoeLaw<double> law = at_start();
   law.step_cycles = 1e6;
   law.tile_cycles = 1e-3;
+  law.unhidden_share = 0.0;
   MoeKernelTraits traits;
   traits.tile = {2, 128.0, 128.0};
   // One token: 6 blocks x 32 columns = 192 tiles on 100 SMs, 0.92 beyond the first.

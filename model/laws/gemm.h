@@ -151,7 +151,8 @@ template <class Real>
 Real tile_seconds(const GemmLaw<Real>& law, const GemmStructure& structure,
                   const GemmLaunch& launch, const Shared<Real>& s, const GemmPlan& plan) {
   const double bm = plan.block_m, bn = plan.block_n, bk = structure.block_k;
-  const double iteration_bytes = (bm + bn) * bk * s.input_byte;
+  const double fetched_rows = structure.fetches_live_rows ? launch.m / plan.tiles_m : bm;
+  const double iteration_bytes = (fetched_rows + bn) * bk * s.input_byte;
 
   Real iteration = 2.0 * bm * bn * bk * s.seconds_per_tile_flop + law.iteration_overhead_seconds;
   if (structure.limits_sm_fill) {
@@ -261,6 +262,7 @@ inline GemmPlan gemm_plan(const GemmLaw<double>& law, const GemmStructure& struc
   for (std::size_t i = 0; i < structure.num_tiles; ++i) {
     const GemmTile& tile = structure.tiles[i];
     if (!(launch.m > tile.above_m && launch.m <= tile.max_m)) continue;
+    if (!(launch.n > tile.above_n && launch.n <= tile.max_n)) continue;
     GemmPlan plan;
     plan.tiles_m = whole_up(launch.m / tile.block_m);
     const double rows = structure.row_granularity;

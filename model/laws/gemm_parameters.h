@@ -105,12 +105,14 @@ struct GemmLaw {
   }
 };
 
-/// One entry of a library's tile menu, and the m it is used for (above_m < m <= max_m).
+/// One entry of a library's tile menu, and the m and n it is used for (above_m < m <= max_m, ...).
 struct GemmTile {
   double block_m = 128.0;
   double block_n = 128.0;  ///< the widest allowed, where column_granularity is set
   double above_m = 0.0;
   double max_m = std::numeric_limits<double>::infinity();
+  double above_n = 0.0;
+  double max_n = std::numeric_limits<double>::infinity();
 };
 
 /// How a library chooses and what its kernel pays for; not fitted. Tables in gemm_structures.h.
@@ -128,6 +130,7 @@ struct GemmStructure {
   double gemv_max_m = 0.0;
   int overlap_order = 2;  ///< 2 or 4
   bool quantises_input = false;
+  bool fetches_live_rows = false;  ///< rows past m are neither fetched nor counted in L2 traffic
   bool limits_sm_fill = false;
   bool limits_sm_miss = false;
   bool has_overhead = false;  ///< iteration_overhead_seconds instead of iteration_floor_seconds

@@ -63,18 +63,23 @@ inline constexpr GemmStructure kCutlassNvfp4Sm120{.name = "gemm_cutlass_nvfp4_sm
                                                   .pays_overhang = true,
                                                   .has_residual = true};
 
-/// CUTLASS FP8 of sgl-kernel on sm_90, by m: 64x64 to 64, 64x128 to 128, 128x128 above, 128 along k
-/// (steps of the tables; sgl-kernel's sm_90 dispatch switches at the same m).
-inline constexpr GemmStructure kCutlassFp8Sm90{
-    .name = "gemm_cutlass_fp8_sm90",
-    .tiles = {{{64, 64, 0, 64}, {64, 128, 64, 128}, {128, 128, 128, kAnyM}}},
-    .num_tiles = 3,
-    .block_k = 128,
-    .overlap_order = 4,
-    .quantises_input = true,
-    .limits_sm_fill = true,
-    .limits_sm_miss = true,
-    .has_residual = true};
+/// CUTLASS FP8 of sgl-kernel on sm_90: operands swapped up to m = 64 (16 or 64 token columns, the
+/// narrow ones up to n = 1280), 64x128 to m = 128, 128x128 above. The tables step at these m and n;
+/// vLLM's scaled_mm_sm90_fp8_dispatch.cuh, from which the kernel comes, switches there.
+inline constexpr GemmStructure kCutlassFp8Sm90{.name = "gemm_cutlass_fp8_sm90",
+                                               .tiles = {{{16, 64, 0, 16},
+                                                          {16, 64, 16, 64, 0, 1280},
+                                                          {64, 64, 16, 64, 1280, kAnyM},
+                                                          {64, 128, 64, 128},
+                                                          {128, 128, 128, kAnyM}}},
+                                               .num_tiles = 5,
+                                               .block_k = 128,
+                                               .overlap_order = 2,
+                                               .quantises_input = true,
+                                               .fetches_live_rows = true,
+                                               .limits_sm_fill = true,
+                                               .limits_sm_miss = true,
+                                               .has_residual = true};
 
 /// TensorRT-LLM FP8 on sm_90 (cuBLASLt, autotuned): effective menu; static quantiser in front.
 inline constexpr GemmStructure kTrtllmFp8Sm90{

@@ -113,6 +113,10 @@ void read_parameters(JsonObject& object, const LawInfo& law, KernelBinding& bind
         continue;
       }
     }
+    if (info.lower == info.upper) {  // a term that this law does not have
+      values.push_back(info.start);
+      continue;
+    }
     object.problem("parameters", "has no \"" + std::string(info.name) + "\"",
                    "inline, or in the named calibration series");
   }

@@ -41,6 +41,7 @@ struct MoeKernelTraits {
   MoeTile tile;  ///< used up to as many tokens as local experts, or always
   MoeTile many_tile;
   bool switches_tile = false;  ///< to many_tile when tokens exceed local experts
+  bool always_many = false;    ///< this row runs the other of two kernels that share a series
   bool padded_grid = false;    ///< launches blocks for the worst case; empty ones return at once
   bool rows_cost = false;      ///< a tile takes longer with more rows (its menu has lower tiles)
   /// Pairs of other ranks run on a local expert instead of being cut.
@@ -124,7 +125,8 @@ MoeTime<Real> moe_time(const MoeLaw<Real>& law, const MoeKernelTraits& traits, c
                        const LawDevice& device) {
   const MoeLaunch& launch = work.launch;
   const double pairs = launch.tokens * launch.top_k;
-  const bool many = traits.switches_tile && launch.tokens > launch.local_experts;
+  const bool many =
+      traits.always_many || (traits.switches_tile && launch.tokens > launch.local_experts);
   const MoeTile& tile = many ? traits.many_tile : traits.tile;
   const double tile_rows = kBlockRows[tile.rows_index];
   const double remote_pairs = traits.computes_remote ? pairs - work.routed.rows : 0.0;

@@ -40,6 +40,11 @@ bool is_sglang_triton(const SeriesKey& key) {
   return key.kernel_source == "sglang_fused_moe_triton";
 }
 
+/// Gated and squared-ReLU experts, which run kernels of their own, under one kernel source.
+bool mixes_activations(const SeriesKey& key) {
+  return key.kernel_source == "sglang_flashinfer_cutlass_moe" && key.dtype == "nvfp4";
+}
+
 /// Squared-ReLU experts have one up projection (Nemotron-3). The TensorRT-LLM tables name them in
 /// the kernel source; SGLang's CUTLASS table holds them among gated ones: top-22 models and the
 /// 1856-wide one.
@@ -132,7 +137,7 @@ bool is_fixed(const SeriesKey& key, std::string_view name) {
   if (name == "expert_seconds") return triton;
   if (name == "empty_block_cycles") return !triton;
   if (name == "row_block_cycles") return triton;
-  if (name.ends_with("_many")) return !triton;
+  if (name.ends_with("_many")) return !triton && !mixes_activations(key);
   return false;
 }
 
@@ -219,6 +224,7 @@ MoeKernelTraits moe_kernel_traits(const SeriesKey& key, const MoeRow& row) {
   // SGLang's Marlin runs other ranks' pairs on local expert 0, as its collector clamps their ids.
   if (key.kernel_source.starts_with("sglang_marlin_moe")) traits.computes_remote = true;
   traits.many_tile = traits.tile;
+  traits.always_many = mixes_activations(key) && !is_gated(key, row);
   return traits;
 }
 

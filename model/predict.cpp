@@ -25,6 +25,11 @@ struct PricedPoint {
   double step_log_sigma = 0.0;
 };
 
+/// Replicas that have a request to serve.
+double busy_replicas(const Deployment& deployment, double concurrency) {
+  return std::min(deployment.replicas(), concurrency);
+}
+
 /// Seconds and log spread of one prompt's prefill, in chunks of the engine's size.
 std::pair<double, double> prefill(const Deployment& deployment, const StepPricer& pricer) {
   const Workload& work = deployment.workload;
@@ -52,7 +57,7 @@ PricedPoint price_point(const Deployment& deployment, const StepPricer& pricer, 
   const Workload& work = deployment.workload;
   const int drafts = deployment.speculation.draft_tokens;
   PricedPoint point;
-  const double per_replica = std::max(1.0, concurrency / deployment.replicas());
+  const double per_replica = concurrency / busy_replicas(deployment, concurrency);
   point.batch =
       effective_batch(deployment, per_replica, work.input_tokens + work.output_tokens / 2.0);
   if (point.batch.requests < 1.0) return point;
@@ -166,7 +171,7 @@ Prediction predict(const Deployment& deployment) {
     warn_about(deployment, pricer, priced, concurrency, prediction.warnings);
     PredictionPoint point;
     point.concurrency = concurrency;
-    point.effective_batch = priced.batch.requests * deployment.replicas();
+    point.effective_batch = priced.batch.requests * busy_replicas(deployment, concurrency);
     point.batch_limiter = priced.batch.limiter;
     point.memory = memory_ledger(deployment, std::max(1.0, priced.batch.requests));
     if (priced.batch.requests >= 1.0) {
@@ -175,7 +180,8 @@ Prediction predict(const Deployment& deployment) {
       point.tpot_seconds = log_normal_interval(priced.serving.tpot_seconds, priced.log_sigma);
       point.ttft_seconds = log_normal_interval(priced.serving.ttft_seconds, priced.log_sigma);
       point.output_tokens_per_second = log_normal_interval(
-          priced.serving.output_tokens_per_second * deployment.replicas(), priced.log_sigma);
+          priced.serving.output_tokens_per_second * busy_replicas(deployment, concurrency),
+          priced.log_sigma);
       if (priced.serving.tpot_seconds > 0.0) {
         point.output_tokens_per_second_per_user =
             log_normal_interval(1.0 / priced.serving.tpot_seconds, priced.log_sigma);
@@ -195,7 +201,8 @@ Throughput closed_loop_throughput(const Deployment& deployment, double concurren
   pricer.set_free(ceiling.free_ops);
   const PricedPoint point = price_point(deployment, pricer, concurrency, ceiling);
   Throughput out;
-  out.output_tokens_per_second = point.serving.output_tokens_per_second * deployment.replicas();
+  out.output_tokens_per_second =
+      point.serving.output_tokens_per_second * busy_replicas(deployment, concurrency);
   out.tpot_seconds = point.serving.tpot_seconds;
   out.ttft_seconds = point.serving.ttft_seconds;
   out.step_seconds = point.decode_seconds;

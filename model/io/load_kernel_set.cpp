@@ -27,6 +27,7 @@ struct Context {
   std::optional<Hardware> measured_on;  ///< set when the calibration is another GPU's
   std::vector<InputProblem>& problems;
   bool moved = false;
+  bool said_uncalibrated = false;
 };
 
 void read_traits(JsonObject& object, KernelTraits& traits) {
@@ -80,8 +81,11 @@ void read_parameters(JsonObject& object, const LawInfo& law, KernelBinding& bind
   if (object.has("calibration")) {
     const std::string id = object.string("calibration");
     if (!context.calibration) {
-      object.problem("calibration", "no calibration is shipped for " + context.hardware.name,
-                     "a GPU of a calibrated architecture, or inline parameters");
+      if (!context.said_uncalibrated) {
+        object.problem("calibration", "no calibration is shipped for " + context.hardware.name,
+                       "a GPU of a calibrated architecture, or inline parameters");
+      }
+      context.said_uncalibrated = true;
       return;
     }
     const auto it = context.calibration->series.find(id);

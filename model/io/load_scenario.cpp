@@ -60,6 +60,12 @@ void read_workload(JsonObject& object, Workload& workload) {
   workload.output_tokens = object.number("output_tokens", kTokens);
   workload.cached_prefix_tokens = object.number_or("cached_prefix_tokens", Range{0, 1e9}, 0.0);
   workload.concurrency = object.numbers("concurrency", kConcurrency);
+  for (double concurrency : workload.concurrency) {
+    if (concurrency != std::floor(concurrency)) {
+      object.problem("concurrency", "holds " + std::to_string(concurrency),
+                     "whole numbers of requests");
+    }
+  }
   if (workload.concurrency.empty()) {
     object.problem("concurrency", "names no concurrency", "at least one number from 1");
   }

@@ -58,7 +58,11 @@ std::vector<double> choose_start(const BoundLaw& law, std::span<const Record> re
   LeastSquaresOptions search;
   search.loss = Loss::kHuber;
   search.loss_scale = kFirstLossScale;
-  search.num_starts = options.num_starts;
+  // Small series are cheap to search and have the fewest rows to tell minima apart.
+  search.num_starts = std::clamp(options.start_row_budget / static_cast<int>(problem.num_residuals),
+                                 options.num_starts, 4 * options.num_starts);
+  search.short_iterations = 8;
+  search.num_finished = 2;
   search.max_iterations = options.max_iterations;
   search.cost_tolerance = 1e-4;
   search.step_tolerance = 1e-6;

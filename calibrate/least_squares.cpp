@@ -1,5 +1,6 @@
 #include "calibrate/least_squares.h"
 
+#include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -11,6 +12,11 @@
 namespace fulcrum::calibrate {
 namespace {
 
+/// Start of an unknown, put into its box.
+double held_value(const Unknown& u) {
+  return std::clamp(u.start, u.lower, std::max(u.lower, u.upper));
+}
+
 /// Latin hypercube over the finite boxes of the free unknowns; others keep their start.
 std::vector<Eigen::VectorXd> start_points(const std::vector<Unknown>& unknowns, int count,
                                           std::uint64_t seed) {
@@ -18,7 +24,7 @@ std::vector<Eigen::VectorXd> start_points(const std::vector<Unknown>& unknowns, 
   Eigen::VectorXd first(p);
   for (Eigen::Index j = 0; j < p; ++j) {
     const Unknown& u = unknowns[static_cast<std::size_t>(j)];
-    first[j] = std::clamp(u.start, u.lower, std::max(u.lower, u.upper));
+    first[j] = held_value(u);
   }
   std::vector<Eigen::VectorXd> points(static_cast<std::size_t>(std::max(1, count)), first);
   const int extra = count - 1;
@@ -36,6 +42,88 @@ std::vector<Eigen::VectorXd> start_points(const std::vector<Unknown>& unknowns, 
     }
   }
   return points;
+}
+
+std::vector<Eigen::Index> free_indices(const std::vector<Unknown>& unknowns) {
+  std::vector<Eigen::Index> free;
+  for (std::size_t j = 0; j < unknowns.size(); ++j) {
+    if (unknowns[j].is_free()) free.push_back(static_cast<Eigen::Index>(j));
+  }
+  return free;
+}
+
+/// The same problem in the free unknowns only: laws carry many parameters that a kernel does not
+/// use, and the factorisation costs the square of their number.
+LeastSquaresProblem reduce(const LeastSquaresProblem& full, const std::vector<Eigen::Index>& free) {
+  LeastSquaresProblem reduced;
+  reduced.num_residuals = full.num_residuals;
+  reduced.weights = full.weights;
+  reduced.clusters = full.clusters;
+  const auto p = static_cast<Eigen::Index>(full.unknowns.size());
+  Eigen::VectorXd held(p);
+  for (Eigen::Index j = 0; j < p; ++j) {
+    held[j] = held_value(full.unknowns[static_cast<std::size_t>(j)]);
+  }
+  for (const Eigen::Index j : free) {
+    reduced.unknowns.push_back(full.unknowns[static_cast<std::size_t>(j)]);
+  }
+  if (full.prior) {
+    // |L_f x_f + L_h (h - m_h) - L_f m_f|^2: the held part only shifts the mean's residual. A mean
+    // in x_f that gives the same residual exists in the least-squares sense; the rest is constant.
+    GaussianPrior prior;
+    prior.precision_root.resize(full.prior->precision_root.rows(),
+                                static_cast<Eigen::Index>(free.size()));
+    Eigen::VectorXd shift = held - full.prior->mean;
+    for (std::size_t k = 0; k < free.size(); ++k) {
+      prior.precision_root.col(static_cast<Eigen::Index>(k)) =
+          full.prior->precision_root.col(free[k]);
+      shift[free[k]] = -full.prior->mean[free[k]];
+    }
+    prior.mean =
+        prior.precision_root.colPivHouseholderQr().solve(-full.prior->precision_root * shift);
+    reduced.prior = std::move(prior);
+  }
+  reduced.evaluate = [evaluate = full.evaluate, held, free, rows = full.num_residuals](
+                         const Eigen::VectorXd& x, Eigen::VectorXd& residuals,
+                         RowMatrix* jacobian) {
+    Eigen::VectorXd all = held;
+    for (std::size_t k = 0; k < free.size(); ++k) {
+      all[free[k]] = x[static_cast<Eigen::Index>(k)];
+    }
+    if (jacobian == nullptr) return evaluate(all, residuals, nullptr);
+    RowMatrix wide(rows, held.size());
+    if (!evaluate(all, residuals, &wide)) return false;
+    for (Eigen::Index i = 0; i < rows; ++i) {
+      for (std::size_t k = 0; k < free.size(); ++k) {
+        (*jacobian)(i, static_cast<Eigen::Index>(k)) = wide(i, free[k]);
+      }
+    }
+    return true;
+  };
+  return reduced;
+}
+
+/// Puts a reduced summary back into the full order; held unknowns have no error.
+void expand(const LeastSquaresProblem& full, const std::vector<Eigen::Index>& free,
+            LeastSquaresSummary& summary) {
+  const auto p = static_cast<Eigen::Index>(full.unknowns.size());
+  Eigen::VectorXd x(p);
+  for (Eigen::Index j = 0; j < p; ++j) {
+    x[j] = held_value(full.unknowns[static_cast<std::size_t>(j)]);
+  }
+  Eigen::MatrixXd covariance = Eigen::MatrixXd::Zero(p, p);
+  std::vector<std::optional<double>> errors(full.unknowns.size());
+  for (std::size_t a = 0; a < free.size(); ++a) {
+    const auto ra = static_cast<Eigen::Index>(a);
+    if (summary.x.size() > 0) x[free[a]] = summary.x[ra];
+    errors[static_cast<std::size_t>(free[a])] = summary.standard_errors[a];
+    for (std::size_t b = 0; summary.covariance.size() > 0 && b < free.size(); ++b) {
+      covariance(free[a], free[b]) = summary.covariance(ra, static_cast<Eigen::Index>(b));
+    }
+  }
+  summary.x = std::move(x);
+  summary.covariance = std::move(covariance);
+  summary.standard_errors = std::move(errors);
 }
 
 }  // namespace
@@ -61,11 +149,16 @@ const char* to_string(Termination termination) {
 }
 
 LeastSquaresSummary solve(const LeastSquaresProblem& problem, const LeastSquaresOptions& options) {
+  const std::vector<Eigen::Index> free = free_indices(problem.unknowns);
+  if (!free.empty() && free.size() < problem.unknowns.size()) {
+    LeastSquaresSummary summary = solve(reduce(problem, free), options);
+    expand(problem, free, summary);
+    return summary;
+  }
   LeastSquaresSummary summary;
   const std::vector<Eigen::VectorXd> starts =
       start_points(problem.unknowns, options.num_starts, options.seed);
-  const bool any_free = std::any_of(problem.unknowns.begin(), problem.unknowns.end(),
-                                    [](const Unknown& u) { return u.is_free(); });
+  const bool any_free = !free.empty();
   struct Candidate {
     internal::Run run;
     int start = 0;

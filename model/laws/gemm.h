@@ -171,7 +171,8 @@ Real tile_seconds(const GemmLaw<Real>& law, const GemmStructure& structure,
   if (structure.slow_when_ragged && bn > 16.0) {
     const bool ragged = (launch.m > 64.0 && std::fmod(launch.m, 128.0) != 0.0) ||
                         (launch.m > 16.0 && launch.m <= 32.0);
-    if (ragged) iteration = iteration + law.ragged_iteration_seconds * plan.tiles_m;
+    // The tables show one and two row tiles (m = 96, 192); more are taken to pay like two.
+    if (ragged) iteration = iteration + law.ragged_iteration_seconds * least(plan.tiles_m, 2.0);
   }
   const double full = plan.tiles * s.wave_per_tile;
   if (structure.slow_when_wide && bm > 64.0 && bn > 160.0 && full <= 1.0) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <vector>
 
@@ -89,16 +90,40 @@ void print_breakdown(const PredictionPoint& point, std::size_t lines, const Term
 }
 
 void print_memory(const Deployment& deployment, const MemoryLedger& memory) {
-  std::cout << "\nmemory per GPU: " << format_bytes(memory.budget.value()) << " usable of "
-            << format_bytes(memory.capacity.value()) << " = weights "
-            << format_bytes(memory.weights.value());
-  if (memory.draft_weights > Bytes(0.0)) {
-    std::cout << " + draft " << format_bytes(memory.draft_weights.value());
+  const bool sglang = deployment.engine.kind == EngineKind::kSglang;
+  const auto text = [](Bytes bytes) { return format_bytes(bytes.value()); };
+  std::cout << "\nmemory per GPU: " << text(memory.budget) << " of " << text(memory.capacity)
+            << " (memory_fraction " << deployment.engine.memory_fraction << ") = weights "
+            << text(memory.weights);
+  if (sglang) {
+    std::cout << " + state of " << format_count(memory.max_running_requests) << " request slots "
+              << text(memory.request_state);
+  } else {
+    std::cout << " + draft " << text(memory.draft_weights) << " + activations, graphs "
+              << text(memory.reserve.total());
   }
-  std::cout << " + request state " << format_bytes(memory.request_state.value()) << " + KV pool "
-            << format_bytes(memory.kv_pool.value()) << " ("
-            << static_cast<long long>(memory.pool_tokens) << " tokens at "
-            << format_number(memory.pool_bytes_per_token.value()) << " B)\n";
+  std::cout << " + KV pool " << text(memory.kv_pool) << '\n';
+  std::cout << "  pool: " << static_cast<long long>(memory.pool_tokens) << " tokens at "
+            << format_number(memory.pool_bytes_per_token.value()) << " B";
+  if (sglang) {
+    std::cout << " (window " << format_count(std::round(memory.pool_token.window.value()))
+              << ", pooled rows " << format_count(std::round(memory.pool_token.pooled.value()))
+              << ", index keys " << format_count(std::round(memory.pool_token.index_keys.value()))
+              << ", CSA states " << format_count(std::round(memory.pool_token.csa_state.value()))
+              << ", HCA states " << format_count(std::round(memory.pool_token.hca_state.value()))
+              << "); window pool " << static_cast<long long>(memory.window_tokens) << " tokens\n"
+              << "  outside: " << text(memory.outside_budget) << " for draft weights "
+              << text(memory.draft_weights) << ", activations " << text(memory.reserve.activations)
+              << ", graphs " << text(memory.reserve.graphs) << ", workspaces "
+              << text(memory.reserve.metadata + memory.reserve.parallel) << '\n';
+  } else {
+    std::cout << ", and " << text(memory.admission_bytes)
+              << " per request for window and states at admission\n";
+  }
+  if (memory.reserve_is_short) {
+    std::cout << "  the engine's own rule wants " << text(memory.reserve.total())
+              << " outside the budget: lower memory_fraction or risk running out of memory\n";
+  }
   if (!memory.fits) {
     std::cout << "the weights leave no room for a request at memory_fraction "
               << deployment.engine.memory_fraction << '\n';

@@ -22,6 +22,7 @@ struct EngineSettings {
   bool cuda_graph = false;
   double graph_capture_max_tokens = 0.0;  ///< tokens of a step beyond which it runs eager
   int chunked_prefill_tokens = 0;
+  double window_to_full_tokens = 0.1;  ///< SGLang: window pool per pool token (its default)
 };
 
 struct Speculation {

@@ -46,25 +46,4 @@ RequestStateBytes request_state_bytes(const ModelConfig& model, const KvFormat& 
   return state;
 }
 
-Bytes sglang_pool_bytes_per_token(const ModelConfig& model, const KvFormat& format,
-                                  double swa_full_tokens_ratio, bool speculative) {
-  const double csa = model.count(LayerKind::kCsa);
-  const double hca = model.count(LayerKind::kHca);
-  // State of one CSA layer per ring slot: main and indexer compressor, value and gate, FP32.
-  const double state_bytes_per_slot =
-      kStateRowsPerSlot * 2.0 * (model.head_dim + model.index_dim) * kFp32Bytes;
-  const double ring = 2.0 * model.csa_ratio * (speculative ? 2.0 : 1.0);
-  const double slots_per_window_token = ring / model.window;
-  const double backbone =
-      swa_full_tokens_ratio * format.main_row_bytes * model.num_layers +
-      format.main_row_bytes * csa / model.csa_ratio +
-      format.main_row_bytes * hca / model.hca_ratio +
-      format.index_row_bytes * csa / model.csa_ratio +
-      swa_full_tokens_ratio * slots_per_window_token * state_bytes_per_slot * csa;
-  const double layers_with_draft =
-      speculative ? static_cast<double>(model.num_layers + model.num_mtp_layers) / model.num_layers
-                  : 1.0;
-  return Bytes(backbone * layers_with_draft);
-}
-
 }  // namespace fulcrum

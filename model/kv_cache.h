@@ -1,4 +1,4 @@
-// KV-cache bytes: per token of context by layer kind, fixed per request, and SGLang's pool unit.
+// KV-cache bytes: per token of context by layer kind, and fixed per request.
 // The cache is replicated on every tensor-parallel rank.
 #pragma once
 
@@ -31,11 +31,5 @@ struct RequestStateBytes {
 /// `speculative` doubles the state rings and adds the draft layer's window.
 RequestStateBytes request_state_bytes(const ModelConfig& model, const KvFormat& format,
                                       bool speculative);
-
-/// Bytes per pool token in SGLang's DSV4 pool configurator: window at `swa_full_tokens_ratio`,
-/// pooled rows, indexer keys, CSA state pages. 7705 B plain and 9260 B with speculation for
-/// V4-Flash (facts section 4).
-Bytes sglang_pool_bytes_per_token(const ModelConfig& model, const KvFormat& format,
-                                  double swa_full_tokens_ratio, bool speculative);
 
 }  // namespace fulcrum

@@ -173,7 +173,7 @@ Prediction predict(const Deployment& deployment) {
     point.concurrency = concurrency;
     point.effective_batch = priced.batch.requests * busy_replicas(deployment, concurrency);
     point.batch_limiter = priced.batch.limiter;
-    point.memory = memory_ledger(deployment, std::max(1.0, priced.batch.requests));
+    point.memory = memory_ledger(deployment);
     if (priced.batch.requests >= 1.0) {
       point.accept_length = priced.accept_length;
       point.step_seconds = log_normal_interval(priced.decode_seconds, priced.step_log_sigma);

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "model/kv_pools.h"
 #include "model/laws/launches.h"
 #include "model/model_config.h"
 
@@ -86,6 +87,7 @@ struct KernelTraits {
   bool wo_a_bf16 = false;
   bool mxfp4_scales_as_fp32 = false;
   double index_row_bytes = 132.0;
+  HcaStatePlacement hca_state = HcaStatePlacement::kPerRequestSlot;
   double side_stream_max_tokens = 0.0;  ///< branches overlap up to this many tokens under graphs
 };
 

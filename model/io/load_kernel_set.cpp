@@ -47,6 +47,9 @@ void read_traits(JsonObject& object, KernelTraits& traits) {
       object.number_or("index_row_bytes", Range{1, 1024}, traits.index_row_bytes);
   traits.side_stream_max_tokens =
       object.number_or("side_stream_max_tokens", kNonNegative, traits.side_stream_max_tokens);
+  constexpr std::array<std::string_view, 2> kPlacements{"per_request_slot", "per_pool_token"};
+  traits.hca_state = static_cast<HcaStatePlacement>(
+      object.choice_or("hca_state", kPlacements, static_cast<std::size_t>(traits.hca_state)));
   object.ignore("note");
 }
 

@@ -31,6 +31,8 @@ void read_engine(JsonObject& object, EngineSettings& engine) {
   engine.graph_capture_max_tokens =
       object.number_or("graph_capture_max_tokens", kNonNegative, 256.0);
   engine.chunked_prefill_tokens = object.integer("chunked_prefill_tokens", kTokens);
+  engine.window_to_full_tokens =
+      object.number_or("swa_full_tokens_ratio", Range{0.0, 1.0, true}, 0.1);
 }
 
 void read_speculation(JsonObject& object, const ModelConfig& model, Speculation& speculation) {

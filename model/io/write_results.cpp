@@ -24,8 +24,18 @@ ordered_json memory_json(const MemoryLedger& memory) {
           {"draft_weights", guarded(memory.draft_weights.value(), "draft weights")},
           {"request_state", guarded(memory.request_state.value(), "request state")},
           {"kv_pool", guarded(memory.kv_pool.value(), "KV pool")},
+          {"outside_budget", guarded(memory.outside_budget.value(), "memory outside the budget")},
+          {"reserve_activations", guarded(memory.reserve.activations.value(), "activations")},
+          {"reserve_graphs", guarded(memory.reserve.graphs.value(), "graphs")},
+          {"reserve_total", guarded(memory.reserve.total().value(), "reserve")},
+          {"admission", guarded(memory.admission_bytes.value(), "admission")},
           {"pool_bytes_per_token",
-           guarded(memory.pool_bytes_per_token.value(), "pool bytes per token")}};
+           guarded(memory.pool_bytes_per_token.value(), "pool bytes per token")},
+          {"pool_token_window", guarded(memory.pool_token.window.value(), "window rows")},
+          {"pool_token_pooled", guarded(memory.pool_token.pooled.value(), "pooled rows")},
+          {"pool_token_index_keys", guarded(memory.pool_token.index_keys.value(), "index keys")},
+          {"pool_token_csa_state", guarded(memory.pool_token.csa_state.value(), "CSA states")},
+          {"pool_token_hca_state", guarded(memory.pool_token.hca_state.value(), "HCA states")}};
 }
 
 ordered_json line_json(const BreakdownLine& line) {

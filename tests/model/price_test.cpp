@@ -135,7 +135,7 @@ TEST(Memory, MoreMemoryNeverLowersTheBatch) {
 
 TEST(Memory, WeightsThatDoNotFitGiveNoBatch) {
   const Deployment deployment = test::deployment("campaign-a", {{"/engine/memory_fraction", 0.2}});
-  EXPECT_FALSE(memory_ledger(deployment, 1.0).fits);
+  EXPECT_FALSE(memory_ledger(deployment).fits);
   EXPECT_EQ(effective_batch(deployment, 4.0, 1000.0).requests, 0.0);
   const Prediction prediction = predict(deployment);
   ASSERT_FALSE(prediction.warnings.empty());

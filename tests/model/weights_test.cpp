@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "model/kv_cache.h"
+#include "model/kv_pools.h"
 #include "tests/model/test_support.h"
 
 namespace fulcrum {
@@ -131,8 +132,8 @@ TEST(Kv, FixedBytesPerRequestAreThoseOfTheFacts) {
 
 TEST(Kv, SglangPoolTokensCost7705BytesPlainAnd9260WithSpeculation) {
   const ModelConfig model = test::model("deepseek-v4-flash");
-  EXPECT_NEAR(sglang_pool_bytes_per_token(model, KvFormat{}, 0.1, false).value(), 7705, 1.0);
-  EXPECT_NEAR(sglang_pool_bytes_per_token(model, KvFormat{}, 0.1, true).value(), 9260, 1.0);
+  EXPECT_NEAR(sglang_pool_token(model, KvFormat{}, {}, false).total().value(), 7705, 1.0);
+  EXPECT_NEAR(sglang_pool_token(model, KvFormat{}, {}, true).total().value(), 9260, 1.0);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "model/price.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 namespace fulcrum {
@@ -8,6 +9,12 @@ namespace {
 
 constexpr int kMaxBranches = 3;
 constexpr std::size_t kNumKinds = kNumLayerKinds;
+
+/// Distinguishes pricers in caches, also after one was destroyed and another took its address.
+std::uint64_t next_pricer_id() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
 
 /// Executions of `op` in all layers of kind `k`.
 double executions_in(const StepGraph& graph, const StepOp& op, std::size_t k) {
@@ -19,7 +26,8 @@ double executions_in(const StepGraph& graph, const StepOp& op, std::size_t k) {
 }  // namespace
 
 StepPricer::StepPricer(const Deployment& deployment)
-    : graph_(build_step_graph(deployment.model, deployment.graph_settings())),
+    : id_(next_pricer_id()),
+      graph_(build_step_graph(deployment.model, deployment.graph_settings())),
       kernels_(deployment.kernels),
       device_(deployment.law_device()),
       engine_(deployment.engine) {
@@ -37,6 +45,9 @@ StepPricer::StepPricer(const Deployment& deployment)
     std::array<double, kNumKinds> counts{};
     for (std::size_t k = 0; k < kNumKinds; ++k) counts[k] = executions_in(graph_, op, k);
     executions_.push_back(counts);
+    reads_context_.push_back(std::holds_alternative<AttentionLaunch>(op.shape) ||
+                             std::holds_alternative<ContextScanLaunch>(op.shape) ||
+                             op.id == OpId::kIndexerTopK);
     if (op.draft || op.segment == Segment::kSerial || op.count == 0.0) continue;
     branch_ops_[op.segment == Segment::kAttentionInput ? 0 : 1].push_back(i);
   }
@@ -64,6 +75,43 @@ void StepPricer::set_free(const std::vector<OpId>& ops) {
     kernels_.binding(id).launches = 0.0;
   }
   count_launches();
+  id_ = next_pricer_id();  // costs kept so far no longer hold
+}
+
+TokenCosts::Cost StepPricer::price_launch(const StepOp& op, const StepState& state) const {
+  const Law& law = kernels_.binding(op.id).cost;
+  const Launch launch = launch_at(graph_, op, state);
+  const Floor floor = roofline_floor(tally(launch), device_);
+  const double floor_seconds = floor.time.value();
+  if (std::holds_alternative<FusedLaw>(law)) return {0.0, floor_seconds, floor.limiter};
+  // A law may leave a limit out; no launch is faster than the roofline at datasheet peaks.
+  const double seconds = std::max(law_seconds(law, launch, device_), floor_seconds);
+  // Far above its roofline a launch is bound by something the roofline does not see.
+  constexpr double kFarAbove = 3.0;
+  const bool latency = seconds > kFarAbove * floor_seconds;
+  return {seconds, floor_seconds, latency ? Limiter::kLatency : floor.limiter};
+}
+
+const std::vector<TokenCosts::Cost>* StepPricer::token_costs(const StepState& state,
+                                                             TokenCosts& costs) const {
+  constexpr double kMostRequests = 512.0;
+  if (state.requests > kMostRequests || state.requests != std::floor(state.requests)) {
+    return nullptr;
+  }
+  const TokenCosts::Key key{id_, state.tokens_per_request, state.logits_rows / state.requests,
+                            state.prefill};
+  if (!(costs.key_ == key)) {
+    costs.key_ = key;
+    costs.rows_.assign(static_cast<std::size_t>(kMostRequests) + 1, {});
+  }
+  std::vector<TokenCosts::Cost>& row = costs.rows_[static_cast<std::size_t>(state.requests)];
+  if (row.empty()) {
+    row.resize(graph_.ops.size());
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (!reads_context_[i]) row[i] = price_launch(graph_.ops[i], state);
+    }
+  }
+  return &row;
 }
 
 void StepPricer::price(const StepState& state, StepPrice& price) const {
@@ -71,21 +119,16 @@ void StepPricer::price(const StepState& state, StepPrice& price) const {
   price.group_sigma_seconds.assign(static_cast<std::size_t>(num_kernel_groups_), 0.0);
   price.eager =
       state.prefill || !engine_.cuda_graph || state.tokens() > engine_.graph_capture_max_tokens;
+  const std::vector<TokenCosts::Cost>* kept = token_costs(state, price.token_costs);
   for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
     const StepOp& op = graph_.ops[i];
-    const KernelBinding& bound = kernels_.binding(op.id);
-    const Launch launch = launch_at(graph_, op, state);
-    const Floor floor = roofline_floor(tally(launch), device_);
+    const TokenCosts::Cost cost =
+        kept != nullptr && !reads_context_[i] ? (*kept)[i] : price_launch(op, state);
     PricedOp& priced = price.ops[i];
-    // A law may leave a limit out; no launch is faster than the roofline at datasheet peaks.
-    const double law = law_seconds(bound.cost, launch, device_);
-    const bool is_free = std::holds_alternative<FusedLaw>(bound.cost);
-    const double once = is_free ? 0.0 : std::max(law, floor.time.value());
-    priced.busy_seconds = op.count * once;
+    priced.busy_seconds = op.count * cost.seconds;
     priced.seconds = priced.busy_seconds;
-    priced.floor_seconds = op.count * floor.time.value();
-    // Far above its roofline a launch is bound by something the roofline does not see.
-    priced.limiter = once > 3.0 * floor.time.value() ? Limiter::kLatency : floor.limiter;
+    priced.floor_seconds = op.count * cost.floor_seconds;
+    priced.limiter = cost.limiter;
   }
   if (!price.eager && state.tokens() <= graph_.settings.traits.side_stream_max_tokens) {
     apply_overlap(price);

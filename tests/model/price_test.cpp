@@ -121,6 +121,29 @@ TEST(Price, TheSameStateIsPricedTheSameTwice) {
   EXPECT_EQ(first.total_seconds(), second.total_seconds());
 }
 
+TEST(Price, KeptCostsAreThoseOfAFreshPrice) {
+  // One StepPrice through states and pricers that share addresses; each must equal a fresh one.
+  StepPrice reused;
+  for (const char* name : kScenarios) {
+    StepPricer pricer(test::deployment(name));
+    for (int round = 0; round < 2; ++round) {
+      for (double requests : {1.0, 3.0, 3.0, 600.0, 2.5, 1.0}) {
+        for (double width : {1.0, 2.0}) {
+          const StepState state{.requests = requests,
+                                .tokens_per_request = width,
+                                .context = 100.0 * requests,
+                                .logits_rows = requests * width};
+          StepPrice fresh;
+          pricer.price(state, fresh);
+          pricer.price(state, reused);
+          EXPECT_EQ(fresh.total_seconds(), reused.total_seconds()) << name << " " << requests;
+        }
+      }
+      pricer.set_free({OpId::kWqkvA});
+    }
+  }
+}
+
 TEST(Memory, MoreMemoryNeverLowersTheBatch) {
   double previous = 0.0;
   for (double fraction : {0.46, 0.5, 0.6, 0.8, 1.0}) {

@@ -16,7 +16,9 @@
 
 namespace fulcrum::replay {
 
-inline std::optional<std::string> any_device(const Shape&, const DeviceTraits&) { return std::nullopt; }
+inline std::optional<std::string> any_device(const Shape&, const DeviceTraits&) {
+  return std::nullopt;
+}
 
 template <typename CaseType>
 std::unique_ptr<Case> make_case(const Shape& shape, const CaseOptions& options) {
@@ -56,8 +58,8 @@ inline kernels::DeviceBuffer<std::uint16_t> random_bf16(std::size_t size, std::u
   fill_bf16(buffer.data(), length(buffer), low, high, seed, nullptr);
   return buffer;
 }
-inline kernels::DeviceBuffer<float> random_floats(std::size_t size, std::uint64_t seed, float low = -1.0F,
-                                                  float high = 1.0F) {
+inline kernels::DeviceBuffer<float> random_floats(std::size_t size, std::uint64_t seed,
+                                                  float low = -1.0F, float high = 1.0F) {
   kernels::DeviceBuffer<float> buffer(size);
   fill_float(buffer.data(), length(buffer), low, high, seed, nullptr);
   return buffer;
@@ -74,7 +76,8 @@ inline std::string token_shapes(std::initializer_list<int> tokens, const std::st
 template <typename T>
 std::vector<T> download_prefix(const kernels::DeviceBuffer<T>& buffer, std::size_t size) {
   std::vector<T> host(size);
-  FULCRUM_CUDA_CHECK(cudaMemcpy(host.data(), buffer.data(), size * sizeof(T), cudaMemcpyDeviceToHost));
+  FULCRUM_CUDA_CHECK(
+      cudaMemcpy(host.data(), buffer.data(), size * sizeof(T), cudaMemcpyDeviceToHost));
   return host;
 }
 

@@ -37,8 +37,8 @@ __global__ void kv_rows_kernel(KvPool pool, std::uint64_t seed) {
   const auto row = static_cast<std::int32_t>(blockIdx.x);
   std::uint8_t* data = pool.pages + kernels::kv_data_offset(pool, row);
   std::uint8_t* scales = pool.pages + kernels::kv_scale_offset(pool, row);
-  for (int i = static_cast<int>(threadIdx.x); i < kernels::kKvHeadDim + kernels::kKvScaleRecordBytes;
-       i += kThreads) {
+  for (int i = static_cast<int>(threadIdx.x);
+       i < kernels::kKvHeadDim + kernels::kKvScaleRecordBytes; i += kThreads) {
     const std::uint64_t bits = random_bits(seed, row, i);
     if (i < kernels::kKvFp8Values) {
       data[i] = finite_e4m3(bits);
@@ -64,7 +64,8 @@ __global__ void index_rows_kernel(IndexPool pool, std::uint64_t seed) {
 
 }  // namespace
 
-void fill_kv_rows(const KvPool& pool, std::int64_t num_rows, std::uint64_t seed, cudaStream_t stream) {
+void fill_kv_rows(const KvPool& pool, std::int64_t num_rows, std::uint64_t seed,
+                  cudaStream_t stream) {
   kv_rows_kernel<<<static_cast<unsigned>(num_rows), kThreads, 0, stream>>>(pool, seed);
   FULCRUM_CUDA_CHECK(cudaGetLastError());
 }
@@ -82,7 +83,8 @@ std::vector<float> rotary_table(int num_positions, double theta) {
   for (int position = 0; position < num_positions; ++position) {
     for (int pair = 0; pair < kPairs; ++pair) {
       const double angle = position * std::pow(theta, -static_cast<double>(pair) / kPairs);
-      const std::size_t at = (static_cast<std::size_t>(position) * kPairs + static_cast<std::size_t>(pair)) * 2;
+      const std::size_t at =
+          (static_cast<std::size_t>(position) * kPairs + static_cast<std::size_t>(pair)) * 2;
       table[at] = static_cast<float>(std::cos(angle));
       table[at + 1] = static_cast<float>(std::sin(angle));
     }

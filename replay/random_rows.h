@@ -22,10 +22,10 @@ void fill_index_rows(const kernels::IndexPool& pool, std::int64_t num_rows, std:
 // [positions, 32, 2] of cosines and sines with base `theta` (no scaling).
 std::vector<float> rotary_table(int num_positions, double theta);
 
-// Stored 584-byte rows against [rows, 512] unquantised values; every element may be off by its format's rounding.
-// Defined in registry_elementwise.cpp.
-Verification compare_kv_rows(const std::vector<double>& reference, const std::vector<std::int32_t>& rows,
-                             const kernels::KvPool& pool);
+// Stored 584-byte rows against [rows, 512] unquantised values; every element may be off by its
+// format's rounding. Defined in registry_rotary.cpp.
+Verification compare_kv_rows(const std::vector<double>& reference,
+                             const std::vector<std::int32_t>& rows, const kernels::KvPool& pool);
 
 // `count` different values of [0, range) in random order.
 std::vector<std::int32_t> distinct_values(int count, int range, std::uint64_t seed);

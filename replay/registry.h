@@ -22,6 +22,7 @@ std::vector<KernelEntry> indexer_entries();
 std::vector<KernelEntry> compressor_entries();
 std::vector<KernelEntry> mhc_entries();
 std::vector<KernelEntry> elementwise_entries();
+std::vector<KernelEntry> rotary_entries();
 std::vector<KernelEntry> router_entries();
 std::vector<KernelEntry> head_entries();
 

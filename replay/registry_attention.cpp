@@ -39,8 +39,8 @@ KvPool pool_at(std::uint8_t* bytes) {
           .page_stride_bytes = kernels::kv_page_stride_bytes(kRowsPerPageLog2)};
 }
 
-// Row slots of all tokens: `count` distinct rows of each token's own `range` rows, the rest of the slots empty.
-// `ragged` takes rows away from some tokens and punches holes, for verification.
+// Row slots of all tokens: `count` distinct rows of each token's own `range` rows, the rest of the
+// slots empty. `ragged` takes rows away from some tokens and punches holes, for verification.
 struct Slots {
   std::vector<std::int32_t> rows;
   std::vector<std::int32_t> counts;
@@ -49,7 +49,8 @@ Slots make_slots(int num_tokens, int width, int count, int range, bool ragged, s
   Slots slots;
   for (int t = 0; t < num_tokens; ++t) {
     const int used = ragged ? count * (t % 4) / 3 : count;
-    std::vector<std::int32_t> values = distinct_values(used, range, seed + static_cast<std::uint64_t>(t));
+    std::vector<std::int32_t> values =
+        distinct_values(used, range, seed + static_cast<std::uint64_t>(t));
     for (std::size_t i = 0; i < values.size(); ++i) {
       values[i] = ragged && i % 7 == 3 ? -1 : values[i] + t * range;
     }
@@ -68,7 +69,8 @@ class SparseMlaCase : public Case {
         window_bytes_(pool_bytes(s["m"] * kWindow)),
         compressed_bytes_(pool_bytes(s["m"] * std::max<std::int64_t>(1, s["context_rows"]))),
         pools_((window_bytes_ + compressed_bytes_) * static_cast<std::size_t>(options.num_sets)),
-        query_(random_bf16(product({s["m"], s["heads"], kernels::kKvHeadDim}), options.seed, -4.0F, 4.0F)),
+        query_(random_bf16(product({s["m"], s["heads"], kernels::kKvHeadDim}), options.seed, -4.0F,
+                           4.0F)),
         sink_(random_floats(product({s["heads"]}), options.seed + 1, -2.0F, 4.0F)),
         out_(query_.size()) {
     if (s["rows"] > s["width"] || s["rows"] > s["context_rows"]) {
@@ -77,8 +79,8 @@ class SparseMlaCase : public Case {
     const bool ragged = s["ragged"] != 0;
     const int m = s.as_int("m");
     const Slots window = make_slots(m, kWindow, kWindow, kWindow, ragged, options.seed + 2);
-    const Slots compressed = make_slots(m, s.as_int("width"), s.as_int("rows"), s.as_int("context_rows"),
-                                        ragged, options.seed + 1000);
+    const Slots compressed = make_slots(m, s.as_int("width"), s.as_int("rows"),
+                                        s.as_int("context_rows"), ragged, options.seed + 1000);
     window_rows_ = DeviceBuffer<std::int32_t>(window.rows);
     window_counts_ = DeviceBuffer<std::int32_t>(window.counts);
     compressed_rows_ = DeviceBuffer<std::int32_t>(compressed.rows);
@@ -142,9 +144,10 @@ class SparseMlaCase : public Case {
                                        .compressed_counts = compressed_counts.data(),
                                        .sink = sink.data(),
                                        .softmax_scale = kScale});
-    // Half an ulp of the BF16 output; of what it is summed from, 2^-8 where the weights are rounded to BF16 for
-    // the tensor cores (half an ulp each), else the binary32 error of a score (about 2^-18 of a magnitude of
-    // some tens, which the exponential turns into a relative error of the weight).
+    // Half an ulp of the BF16 output; of what it is summed from, 2^-8 where the weights are rounded
+    // to BF16 for the tensor cores (half an ulp each), else the binary32 error of a score (about
+    // 2^-18 of a magnitude of some tens, which the exponential turns into a relative error of the
+    // weight).
     const Tolerance tolerance{0x1p-8, kSplitK ? 0x1p-8 : 0x1p-12, 1e-30};
     return compare_bf16(out_.download(), reference.out, reference.magnitude, tolerance, "out");
   }
@@ -173,20 +176,23 @@ class SparseMlaCase : public Case {
 };
 
 std::vector<Dimension> mla_dimensions() {
-  return {token_dimension(1024),
-          dimension("heads", "heads in memory, padding included", 64, 16, 128, 16),
-          dimension("rows", "compressed rows attended per token", 512, 0, 8192),
-          dimension("width", "compressed row slots per token", 512, 1, 8192),
-          dimension("context_rows", "compressed rows of a request to choose from", 2048, 1, 1 << 18),
-          dimension("ragged", "1: tokens with fewer rows and holes among the slots", 0, 0, 1)};
+  return {
+      token_dimension(1024),
+      dimension("heads", "heads in memory, padding included", 64, 16, 128, 16),
+      dimension("rows", "compressed rows attended per token", 512, 0, 8192),
+      dimension("width", "compressed row slots per token", 512, 1, 8192),
+      dimension("context_rows", "compressed rows of a request to choose from", 2048, 1, 1 << 18),
+      dimension("ragged", "1: tokens with fewer rows and holes among the slots", 0, 0, 1)};
 }
 
-// A request's compressed rows are far more than those attended, and a set is only as cold as what is read of it.
+// A request's compressed rows are far more than those attended, and a set is only as cold as what
+// is read of it.
 double mla_rotating_bytes(const Shape& s) {
   return static_cast<double>(s["m"]) * attended_rows(s) * kernels::kKvRowBytes;
 }
 
-// CSA at 8k (512 of 2048 rows) and HCA (context / 128 rows, slots for 128k) over batch sizes; TP4 without padding.
+// CSA at 8k (512 of 2048 rows) and HCA (context / 128 rows, slots for 128k) over batch sizes; TP4
+// without padding.
 std::string mla_calibration_shapes(bool row_loop) {
   const auto tokens = {1, 2, 4, 8, 16, 32, 64, 128};
   std::string shapes = token_shapes(tokens);
@@ -209,19 +215,20 @@ std::vector<KernelEntry> attention_entries() {
       "m=1,rows=512;m=3,rows=100,width=128,context_rows=100;m=5,heads=16,ragged=1,rows=500;"
       "m=4,heads=32,ragged=1,rows=64,width=64,context_rows=64;m=2,heads=128,rows=0,context_rows=1;"
       "m=8,ragged=1,rows=31,width=33,context_rows=500;m=17,rows=512,context_rows=1024";
-  KernelEntry row_loop{.name = "sparse_mla_row_loop",
-                       .family = "attention",
-                       .summary = "sparse MLA decode, CUDA cores, a block per token and head over padded slots",
-                       .dimensions = mla_dimensions(),
-                       .claim =
-                           [](const Shape& s) {
-                             return kernels::sparse_mla_row_loop_claim(mla_shape(s), attended_rows(s));
-                           },
-                       .rotating_bytes = mla_rotating_bytes,
-                       .unsupported = any_device,
-                       .make = make_case<SparseMlaCase<false>>,
-                       .verify_shapes = common_shapes,
-                       .calibration_shapes = mla_calibration_shapes(true)};
+  KernelEntry row_loop{
+      .name = "sparse_mla_row_loop",
+      .family = "attention",
+      .summary = "sparse MLA decode, CUDA cores, a block per token and head over padded slots",
+      .dimensions = mla_dimensions(),
+      .claim =
+          [](const Shape& s) {
+            return kernels::sparse_mla_row_loop_claim(mla_shape(s), attended_rows(s));
+          },
+      .rotating_bytes = mla_rotating_bytes,
+      .unsupported = any_device,
+      .make = make_case<SparseMlaCase<false>>,
+      .verify_shapes = common_shapes,
+      .calibration_shapes = mla_calibration_shapes(true)};
   KernelEntry split_k = row_loop;
   split_k.name = "sparse_mla_split_k";
   split_k.summary = "sparse MLA decode, tensor cores, heads share the rows, split over rows";
@@ -239,9 +246,10 @@ std::vector<KernelEntry> attention_entries() {
     return std::nullopt;
   };
   split_k.make = make_case<SparseMlaCase<true>>;
-  split_k.verify_shapes = std::string(common_shapes) +
-                          ";m=3,tile=16,splits=1,ragged=1;m=3,tile=32,splits=3,ragged=1;"
-                          "m=3,tile=64,splits=7,ragged=1;m=2,tile=64,splits=20;m=2,tile=16,splits=9";
+  split_k.verify_shapes =
+      std::string(common_shapes) +
+      ";m=3,tile=16,splits=1,ragged=1;m=3,tile=32,splits=3,ragged=1;"
+      "m=3,tile=64,splits=7,ragged=1;m=2,tile=64,splits=20;m=2,tile=16,splits=9";
   split_k.calibration_shapes = mla_calibration_shapes(false);
   return {row_loop, split_k};
 }

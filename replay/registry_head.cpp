@@ -18,8 +18,11 @@ class HeadGemvCase : public Case {
         weight_(random_bf16(weight_size_ * static_cast<std::size_t>(o.num_sets), o.seed)),
         x_(random_bf16(product({s["m"], s["k"]}), o.seed + 1)),
         out_(product({s["m"], s["n"]})),
-        problem_{.num_tokens = s.as_int("m"), .num_rows = s.as_int("n"), .depth = s.as_int("k"),
-                 .x = x_.data(), .out = out_.data()} {}
+        problem_{.num_tokens = s.as_int("m"),
+                 .num_rows = s.as_int("n"),
+                 .depth = s.as_int("k"),
+                 .x = x_.data(),
+                 .out = out_.data()} {}
   void launch(int set, cudaStream_t stream) override {
     problem_.weight = weight_.data() + static_cast<std::size_t>(set) * weight_size_;
     FULCRUM_CUDA_CHECK(kernels::head_gemv(problem_, stream));
@@ -70,8 +73,8 @@ class SamplingCase : public Case {
     problem_.logits = logits_.data() + static_cast<std::size_t>(set) * size_;
     FULCRUM_CUDA_CHECK(kernels::sample(problem_, stream));
   }
-  // The token must be the argmax of the reference scores, or one whose score is as large up to the binary32
-  // rounding of score and Gumbel draw.
+  // The token must be the argmax of the reference scores, or one whose score is as large up to the
+  // binary32 rounding of score and Gumbel draw.
   Verification verify(cudaStream_t stream) override {
     tokens_.poison();
     launch(0, stream);
@@ -122,23 +125,26 @@ std::vector<KernelEntry> head_entries() {
       .rotating_bytes = [](const Shape& s) { return 2.0 * static_cast<double>(s["n"] * s["k"]); },
       .unsupported = any_device,
       .make = make_case<HeadGemvCase>,
-      .verify_shapes = "m=1,n=256;m=3,n=100,k=1024;m=9,n=512;m=17,n=2048,k=1024;m=33,n=64,k=5120;"
-                       "m=100,n=48,k=1024;m=1,n=16400,k=1024;m=12,n=16500,k=1024;m=24,n=17000,k=1024;"
-                       "m=64,n=16385,k=1024;m=130,n=16390,k=1024",
+      .verify_shapes =
+          "m=1,n=256;m=3,n=100,k=1024;m=9,n=512;m=17,n=2048,k=1024;m=33,n=64,k=5120;"
+          "m=100,n=48,k=1024;m=1,n=16400,k=1024;m=12,n=16500,k=1024;m=24,n=17000,k=1024;"
+          "m=64,n=16385,k=1024;m=130,n=16390,k=1024",
       // Head at TP1 and TP4, gate, CSA and HCA compressors, indexer weights.
-      .calibration_shapes = token_shapes({1, 8, 16, 64}) + ";" +
-                            token_shapes({1, 4, 16, 32, 64, 128}, ",n=32320") + ";" +
-                            token_shapes({1, 16, 64}, ",n=256") + ";" +
-                            token_shapes({1, 16, 64}, ",n=2048") + ";" +
-                            token_shapes({1, 16, 64}, ",n=64")};
+      .calibration_shapes =
+          token_shapes({1, 8, 16, 64}) + ";" + token_shapes({1, 4, 16, 32, 64, 128}, ",n=32320") +
+          ";" + token_shapes({1, 16, 64}, ",n=256") + ";" + token_shapes({1, 16, 64}, ",n=2048") +
+          ";" + token_shapes({1, 16, 64}, ",n=64")};
   KernelEntry sampling{
       .name = "sampling",
       .family = "head",
       .summary = "greedy or temperature sampling by the Gumbel trick",
-      .dimensions = {token_dimension(1024), dimension("vocab", "logits per token", 129280, 4, 1 << 18, 4),
+      .dimensions = {token_dimension(1024),
+                     dimension("vocab", "logits per token", 129280, 4, 1 << 18, 4),
                      dimension("greedy", "1: argmax", 0, 0, 1)},
-      .claim = [](const Shape& s) { return kernels::sampling_claim(s.as_int("m"), s.as_int("vocab")); },
-      .rotating_bytes = [](const Shape& s) { return 4.0 * static_cast<double>(s["m"] * s["vocab"]); },
+      .claim =
+          [](const Shape& s) { return kernels::sampling_claim(s.as_int("m"), s.as_int("vocab")); },
+      .rotating_bytes =
+          [](const Shape& s) { return 4.0 * static_cast<double>(s["m"] * s["vocab"]); },
       .unsupported = any_device,
       .make = make_case<SamplingCase>,
       .verify_shapes = "m=1;m=7,vocab=32320;m=5,vocab=4;m=3,vocab=4100,greedy=1;m=2,greedy=1",

@@ -85,12 +85,15 @@ class IndexLogitsCase : public Case {
     auto logits = logits_.download();
     for (std::size_t t = 0; t < counts.size(); ++t) {
       const std::size_t row = t * static_cast<std::size_t>(max_keys_);
-      for (auto j = static_cast<std::size_t>(counts[t]); j < static_cast<std::size_t>(max_keys_); ++j) {
+      for (auto j = static_cast<std::size_t>(counts[t]); j < static_cast<std::size_t>(max_keys_);
+           ++j) {
         if (std::isnan(logits[row + j])) logits[row + j] = 0.0F;
       }
     }
-    // FP8 wgmma keeps about 14 fractional bits of a sum (DeepSeek-V3 technical report, section 3.3.2).
-    const Tolerance tolerance = kSm90 ? Tolerance{kFloatOutput.relative, 0x1p-11, 1e-30} : kFloatOutput;
+    // FP8 wgmma keeps about 14 fractional bits of a sum (DeepSeek-V3 technical report,
+    // section 3.3.2).
+    const Tolerance tolerance =
+        kSm90 ? Tolerance{kFloatOutput.relative, 0x1p-11, 1e-30} : kFloatOutput;
     return compare(logits, reference.logits, reference.magnitude, tolerance, "logits");
   }
 
@@ -128,12 +131,17 @@ class TopKCase : public Case {
         logits_(size_ * static_cast<std::size_t>(o.num_sets)),
         counts_(key_counts(s)),
         indices_(product({s["m"], s["top_k"]})),
-        problem_{.num_tokens = s.as_int("m"), .max_keys = s.as_int("keys"), .top_k = s.as_int("top_k"),
-                 .key_counts = counts_.data(), .indices = indices_.data()} {
+        problem_{.num_tokens = s.as_int("m"),
+                 .max_keys = s.as_int("keys"),
+                 .top_k = s.as_int("top_k"),
+                 .key_counts = counts_.data(),
+                 .indices = indices_.data()} {
     if (s["ties"] != 0) {
-      // Few distinct values: the k-th largest has many equals, more than the kernel keeps in shared memory.
+      // Few distinct values: the k-th largest has many equals, more than the kernel keeps in shared
+      // memory.
       std::vector<float> logits(logits_.size());
-      for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>((i * 7919) % 5) - 2.0F;
+      for (std::size_t i = 0; i < logits.size(); ++i)
+        logits[i] = static_cast<float>((i * 7919) % 5) - 2.0F;
       logits_.upload(logits);
     } else {
       fill_float(logits_.data(), length(logits_), -3.0F, 5.0F, o.seed, nullptr);
@@ -150,8 +158,8 @@ class TopKCase : public Case {
     const auto logits = download_prefix(logits_, size_);
     const auto counts = counts_.download();
     auto indices = indices_.download();
-    // Poison reads as -1, which the contract allows only where keys run out; there it must have been written too,
-    // which a second launch over another pattern shows.
+    // Poison reads as -1, which the contract allows only where keys run out; there it must have
+    // been written too, which a second launch over another pattern shows.
     indices_.zero();
     launch(0, stream);
     FULCRUM_CUDA_CHECK(cudaStreamSynchronize(stream));
@@ -228,7 +236,8 @@ class IndexQueryCase : public Case {
       }
     }
     return merge(compare(values, reference, bounds, {.relative = 0, .of_magnitude = 1}, "query"),
-                 compare(out_weights_.download(), weights, {}, {.relative = 4e-6, .of_magnitude = 0}, "weights"));
+                 compare(out_weights_.download(), weights, {},
+                         {.relative = 4e-6, .of_magnitude = 0}, "weights"));
   }
 
  private:
@@ -243,8 +252,12 @@ class IndexQueryCase : public Case {
   kernels::IndexQueryProblem problem_;
 };
 
-Dimension keys_dimension() { return dimension("keys", "compressed keys per token", 2048, 1, 1 << 18); }
-Dimension ragged_dimension() { return dimension("ragged", "1: some tokens have fewer keys", 0, 0, 1); }
+Dimension keys_dimension() {
+  return dimension("keys", "compressed keys per token", 2048, 1, 1 << 18);
+}
+Dimension ragged_dimension() {
+  return dimension("ragged", "1: some tokens have fewer keys", 0, 0, 1);
+}
 
 }  // namespace
 
@@ -252,19 +265,24 @@ std::vector<KernelEntry> indexer_entries() {
   KernelEntry logits{
       .name = "index_logits",
       .family = "indexer",
-      .summary = "64 heads x 128 E4M3 scores of every compressed key, ReLU, weighted sum over heads",
+      .summary =
+          "64 heads x 128 E4M3 scores of every compressed key, ReLU, weighted sum over heads",
       .dimensions = {token_dimension(1024), keys_dimension(), ragged_dimension()},
       .claim =
           [](const Shape& s) {
             return kernels::index_logits_claim(s.as_int("m"), static_cast<double>(s["keys"]));
           },
       .rotating_bytes =
-          [](const Shape& s) { return static_cast<double>(s["m"] * s["keys"]) * kernels::kIndexKeyBytes; },
+          [](const Shape& s) {
+            return static_cast<double>(s["m"] * s["keys"]) * kernels::kIndexKeyBytes;
+          },
       .unsupported = any_device,
       .make = make_case<IndexLogitsCase<false>>,
-      .verify_shapes = "m=1,keys=1;m=3,keys=64;m=5,keys=1000,ragged=1;m=1,keys=9000;m=40,keys=300,ragged=1",
-      .calibration_shapes = token_shapes({1, 4, 16, 64}, ",keys=256") + ";" + token_shapes({1, 4, 16, 64}) +
-                            ";" + token_shapes({1, 16}, ",keys=32768") + ";m=64,keys=32768"};
+      .verify_shapes =
+          "m=1,keys=1;m=3,keys=64;m=5,keys=1000,ragged=1;m=1,keys=9000;m=40,keys=300,ragged=1",
+      .calibration_shapes = token_shapes({1, 4, 16, 64}, ",keys=256") + ";" +
+                            token_shapes({1, 4, 16, 64}) + ";" +
+                            token_shapes({1, 16}, ",keys=32768") + ";m=64,keys=32768"};
   KernelEntry logits_sm90 = logits;
   logits_sm90.name = "index_logits_sm90";
   logits_sm90.summary = "the same with Hopper's FP8 warpgroup instructions";
@@ -277,19 +295,24 @@ std::vector<KernelEntry> indexer_entries() {
       .name = "top_k",
       .family = "indexer",
       .summary = "the 512 largest logits of every token, radix select",
-      .dimensions = {token_dimension(1024), keys_dimension(), dimension("top_k", "kept keys", 512, 1, 2048),
-                     ragged_dimension(), dimension("ties", "1: five distinct values", 0, 0, 1)},
+      .dimensions = {token_dimension(1024), keys_dimension(),
+                     dimension("top_k", "kept keys", 512, 1, 2048), ragged_dimension(),
+                     dimension("ties", "1: five distinct values", 0, 0, 1)},
       .claim =
           [](const Shape& s) {
-            return kernels::top_k_claim(s.as_int("m"), static_cast<double>(s["keys"]), s.as_int("top_k"));
+            return kernels::top_k_claim(s.as_int("m"), static_cast<double>(s["keys"]),
+                                        s.as_int("top_k"));
           },
-      .rotating_bytes = [](const Shape& s) { return 4.0 * static_cast<double>(s["m"] * s["keys"]); },
+      .rotating_bytes =
+          [](const Shape& s) { return 4.0 * static_cast<double>(s["m"] * s["keys"]); },
       .unsupported = any_device,
       .make = make_case<TopKCase>,
-      .verify_shapes = "m=2,keys=100;m=3,keys=512;m=3,keys=513;m=7,keys=5000,ragged=1;m=2,keys=40000;"
-                       "m=2,keys=40000,ties=1;m=2,keys=2000,ties=1;m=3,keys=9000,top_k=1;"
-                       "m=3,keys=9000,top_k=2048",
-      .calibration_shapes = token_shapes({1, 16, 64}, ",keys=256") + ";" + token_shapes({1, 16, 64}) + ";" +
+      .verify_shapes =
+          "m=2,keys=100;m=3,keys=512;m=3,keys=513;m=7,keys=5000,ragged=1;m=2,keys=40000;"
+          "m=2,keys=40000,ties=1;m=2,keys=2000,ties=1;m=3,keys=9000,top_k=1;"
+          "m=3,keys=9000,top_k=2048",
+      .calibration_shapes = token_shapes({1, 16, 64}, ",keys=256") + ";" +
+                            token_shapes({1, 16, 64}) + ";" +
                             token_shapes({1, 16, 64}, ",keys=32768")};
   KernelEntry query{
       .name = "index_query",
@@ -298,7 +321,9 @@ std::vector<KernelEntry> indexer_entries() {
       .dimensions = {token_dimension()},
       .claim = [](const Shape& s) { return kernels::index_query_claim(s.as_int("m")); },
       .rotating_bytes =
-          [](const Shape& s) { return 2.0 * kIndexHeads * kIndexDim * static_cast<double>(s["m"]); },
+          [](const Shape& s) {
+            return 2.0 * kIndexHeads * kIndexDim * static_cast<double>(s["m"]);
+          },
       .unsupported = any_device,
       .make = make_case<IndexQueryCase>,
       .verify_shapes = "m=1;m=7;m=64",

@@ -41,7 +41,9 @@ class RouterCase : public Case {
                 .experts = experts_.data(),
                 .weights = weights_.data()};
   }
-  void launch(int, cudaStream_t stream) override { FULCRUM_CUDA_CHECK(kernels::route(problem_, stream)); }
+  void launch(int, cudaStream_t stream) override {
+    FULCRUM_CUDA_CHECK(kernels::route(problem_, stream));
+  }
   Verification verify(cudaStream_t stream) override {
     experts_.poison();
     weights_.poison();
@@ -59,8 +61,8 @@ class RouterCase : public Case {
     kernels::RouterReference reference = kernels::router_reference(host);
     auto experts = experts_.download();
     auto weights = weights_.download();
-    // Where scores are closer than their binary32 rounding the order is open: such a token is compared with
-    // itself, which still catches unwritten outputs of every other token.
+    // Where scores are closer than their binary32 rounding the order is open: such a token is
+    // compared with itself, which still catches unwritten outputs of every other token.
     constexpr double kOpenGap = 4e-6;
     const auto top_k = static_cast<std::size_t>(problem_.top_k);
     for (std::size_t token = 0; token < reference.gaps.size(); ++token) {
@@ -89,24 +91,27 @@ class RouterCase : public Case {
 }  // namespace
 
 std::vector<KernelEntry> router_entries() {
-  return {{.name = "router",
-           .family = "elementwise",
-           .summary = "sqrt-softplus scores, biased top-k or hash lookup, renormalised weights",
-           .dimensions = {token_dimension(), dimension("experts", "routed experts", 256, 128, 512, 128),
-                          dimension("top_k", "experts per token", 6, 1, 8),
-                          dimension("hash", "1: expert ids from the token's table row", 0, 0, 1)},
-           .claim =
-               [](const Shape& s) {
-                 return kernels::router_claim(s.as_int("m"), s.as_int("experts"), s.as_int("top_k"),
-                                              s["hash"] != 0);
-               },
-           .rotating_bytes =
-               [](const Shape& s) { return 4.0 * static_cast<double>(s["m"] * s["experts"]); },
-           .unsupported = any_device,
-           .make = make_case<RouterCase>,
-           .verify_shapes = "m=1;m=5,experts=384;m=7,experts=128,top_k=3;m=64,experts=512,top_k=8;m=1,hash=1;"
-                            "m=37,hash=1",
-           .calibration_shapes = token_shapes({1, 16, 64, 512}) + ";" + token_shapes({1, 64}, ",hash=1")}};
+  return {
+      {.name = "router",
+       .family = "elementwise",
+       .summary = "sqrt-softplus scores, biased top-k or hash lookup, renormalised weights",
+       .dimensions = {token_dimension(), dimension("experts", "routed experts", 256, 128, 512, 128),
+                      dimension("top_k", "experts per token", 6, 1, 8),
+                      dimension("hash", "1: expert ids from the token's table row", 0, 0, 1)},
+       .claim =
+           [](const Shape& s) {
+             return kernels::router_claim(s.as_int("m"), s.as_int("experts"), s.as_int("top_k"),
+                                          s["hash"] != 0);
+           },
+       .rotating_bytes =
+           [](const Shape& s) { return 4.0 * static_cast<double>(s["m"] * s["experts"]); },
+       .unsupported = any_device,
+       .make = make_case<RouterCase>,
+       .verify_shapes =
+           "m=1;m=5,experts=384;m=7,experts=128,top_k=3;m=64,experts=512,top_k=8;m=1,hash=1;"
+           "m=37,hash=1",
+       .calibration_shapes =
+           token_shapes({1, 16, 64, 512}) + ";" + token_shapes({1, 64}, ",hash=1")}};
 }
 
 }  // namespace fulcrum::replay

@@ -48,17 +48,19 @@ class StreamCase : public Case {
 }  // namespace
 
 std::vector<KernelEntry> stream_entries() {
-  KernelEntry read{.name = "stream_read",
-                   .family = "stream",
-                   .summary = "contiguous read: the yardstick of read-dominated kernels",
-                   .dimensions = {dimension("kib", "KiB read", 1 << 20, 1, 1 << 24)},
-                   .claim = [](const Shape& s) { return kernels::stream_read_claim(1024 * s["kib"]); },
-                   .rotating_bytes = [](const Shape& s) { return 1024.0 * static_cast<double>(s["kib"]); },
-                   .unsupported = any_device,
-                   .make = make_case<StreamCase<false>>,
-                   .verify_shapes = "kib=1;kib=1000",
-                   .calibration_shapes = "kib=256;kib=1024;kib=2048;kib=4096;kib=8192;kib=16384;kib=65536;"
-                                         "kib=262144;kib=1048576"};
+  KernelEntry read{
+      .name = "stream_read",
+      .family = "stream",
+      .summary = "contiguous read: the yardstick of read-dominated kernels",
+      .dimensions = {dimension("kib", "KiB read", 1 << 20, 1, 1 << 24)},
+      .claim = [](const Shape& s) { return kernels::stream_read_claim(1024 * s["kib"]); },
+      .rotating_bytes = [](const Shape& s) { return 1024.0 * static_cast<double>(s["kib"]); },
+      .unsupported = any_device,
+      .make = make_case<StreamCase<false>>,
+      .verify_shapes = "kib=1;kib=1000",
+      .calibration_shapes =
+          "kib=256;kib=1024;kib=2048;kib=4096;kib=8192;kib=16384;kib=65536;"
+          "kib=262144;kib=1048576"};
   KernelEntry copy = read;
   copy.name = "stream_copy";
   copy.summary = "contiguous copy, bytes read plus bytes written";

@@ -23,7 +23,8 @@ std::array<double, kKvHeadDim> decode_kv_row(const KvPool& pool, std::int32_t ro
   return values;
 }
 
-void encode_kv_row(const std::array<float, kKvHeadDim>& values, const KvPool& pool, std::int32_t row) {
+void encode_kv_row(const std::array<float, kKvHeadDim>& values, const KvPool& pool,
+                   std::int32_t row) {
   std::uint8_t* data = pool.pages + kv_data_offset(pool, row);
   std::uint8_t* scales = pool.pages + kv_scale_offset(pool, row);
   for (int group = 0; group < kKvScales; ++group) {

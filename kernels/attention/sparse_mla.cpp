@@ -10,26 +10,22 @@ SparseMlaPlan plan_sparse_mla(const SparseMlaShape& shape, int num_sms, int shar
   // capability 8.x and later).
   constexpr int kReservedBytes = 1024;
   constexpr int kMaxBlocksPerSm = 2;  // __launch_bounds__ of the kernel
+  constexpr int kTileRows = 32;
+  const int tiles = std::max(1, (shape.window_width + kTileRows - 1) / kTileRows +
+                                    (shape.compressed_width + kTileRows - 1) / kTileRows);
   SparseMlaPlan plan;
-  int best_heads_per_sm = 0;
   int blocks_per_sm = 1;
   for (const int heads : {16, 32, 64}) {
     const int bytes = sparse_mla_split_k_shared_bytes(heads);
     if (shape.num_heads % heads != 0 || bytes > shared_bytes_per_block) continue;
-    const int resident = std::min(heads == 64 ? 1 : kMaxBlocksPerSm,
-                                  std::max(1, shared_bytes_per_sm / (bytes + kReservedBytes)));
-    // Heads that share a gathered row on one SM; at a tie the smaller block splits more evenly.
-    if (heads * resident > best_heads_per_sm) {
-      best_heads_per_sm = heads * resident;
-      blocks_per_sm = resident;
-      plan.heads_per_block = heads;
-    }
+    const bool enough_blocks =
+        shape.num_tokens * (shape.num_heads / heads) * tiles >= kMaxBlocksPerSm * num_sms;
+    if (plan.heads_per_block != 0 && !enough_blocks) continue;
+    plan.heads_per_block = heads;
+    blocks_per_sm = std::min(heads == 64 ? 1 : kMaxBlocksPerSm,
+                             std::max(1, shared_bytes_per_sm / (bytes + kReservedBytes)));
   }
   if (plan.heads_per_block == 0) return plan;
-  constexpr int kTileRows = 32;
-  const int tiles =
-      std::max(1, (shape.window_width + kTileRows - 1) / kTileRows +
-                      (shape.compressed_width + kTileRows - 1) / kTileRows);
   const int blocks = std::max(1, shape.num_tokens * (shape.num_heads / plan.heads_per_block));
   const int slots = num_sms * blocks_per_sm;
   const int wanted = std::clamp(slots / blocks, 1, std::min(tiles, kSparseMlaMaxSplits));

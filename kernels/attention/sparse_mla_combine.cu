@@ -1,4 +1,5 @@
-// Merges the partial softmaxes of the splits of one (token, head), adds the sink and rounds to BF16.
+// Merges the partial softmaxes of the splits of one (token, head), adds the sink and rounds to
+// BF16.
 #include <cuda_bf16.h>
 
 #include "kernels/attention/sparse_mla_launch.h"
@@ -13,8 +14,8 @@ constexpr float kLog2E = 1.4426950408889634F;
 constexpr int kThreads = kKvHeadDim / 4;
 constexpr int kMaxSplits = kSparseMlaMaxSplits;
 
-// One block per (token, head). The weights of all splits are found first, so that the loads of their outputs
-// depend on nothing and are in flight together.
+// One block per (token, head). The weights of all splits are found first; the loads of their
+// outputs depend on nothing and are in flight together.
 __global__ void __launch_bounds__(kThreads)
     combine_kernel(SparseMlaPartials partials, const float* __restrict__ sink,
                    std::uint16_t* __restrict__ out, int num_heads, int num_splits) {
@@ -24,6 +25,17 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t num_token_heads = gridDim.x;
   const int thread = static_cast<int>(threadIdx.x);
   device::wait_for_first_kernel();
+  const int dim = thread * 4;
+  const float* parts = partials.out + token_head * kKvHeadDim + dim;
+  const std::int64_t split_stride = num_token_heads * kKvHeadDim;
+  // The first outputs are fetched beside the weights, not after them.
+  constexpr int kAhead = 4;
+  float4 ahead[kAhead];
+#pragma unroll
+  for (int s = 0; s < kAhead; ++s) {
+    if (s < num_splits)
+      ahead[s] = __ldcg(reinterpret_cast<const float4*>(parts + s * split_stride));
+  }
   if (thread < 32) {
     constexpr int kPerLane = kMaxSplits / 32;
     const float sink_log2 = sink[token_head % num_heads] * kLog2E;
@@ -50,32 +62,37 @@ __global__ void __launch_bounds__(kThreads)
     if (thread == 0) inverse_denominator = denominator > 0.0F ? 1.0F / denominator : 0.0F;
   }
   __syncthreads();
-  const int dim = thread * 4;
   float4 sum = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
-#pragma unroll 8
-  for (int s = 0; s < num_splits; ++s) {
-    const float weight = weights[s];
-    const float4 part = __ldcg(reinterpret_cast<const float4*>(
-        partials.out + (s * num_token_heads + token_head) * kKvHeadDim + dim));
-    if (weight == 0.0F) continue;  // An empty split: its outputs were never written.
+  const auto add = [&](float weight, const float4& part) {
+    if (weight == 0.0F) return;  // An empty split: its outputs were never written.
     sum.x += weight * part.x;
     sum.y += weight * part.y;
     sum.z += weight * part.z;
     sum.w += weight * part.w;
+  };
+#pragma unroll
+  for (int s = 0; s < kAhead; ++s) {
+    if (s < num_splits) add(weights[s], ahead[s]);
+  }
+#pragma unroll 8
+  for (int s = kAhead; s < num_splits; ++s) {
+    add(weights[s], __ldcg(reinterpret_cast<const float4*>(parts + s * split_stride)));
   }
   const float inverse = inverse_denominator;
   const uint2 packed = make_uint2(
       encode_bf16(sum.x * inverse) | static_cast<std::uint32_t>(encode_bf16(sum.y * inverse)) << 16,
-      encode_bf16(sum.z * inverse) | static_cast<std::uint32_t>(encode_bf16(sum.w * inverse)) << 16);
+      encode_bf16(sum.z * inverse) | static_cast<std::uint32_t>(encode_bf16(sum.w * inverse))
+                                         << 16);
   *reinterpret_cast<uint2*>(out + token_head * kKvHeadDim + dim) = packed;
 }
 
 }  // namespace
 
-cudaError_t sparse_mla_combine(const SparseMlaProblem& problem, int num_splits, cudaStream_t stream) {
+cudaError_t sparse_mla_combine(const SparseMlaProblem& problem, int num_splits,
+                               cudaStream_t stream) {
   if (num_splits > kMaxSplits) return cudaErrorInvalidValue;
-  const unsigned blocks =
-      static_cast<unsigned>(problem.shape.num_tokens) * static_cast<unsigned>(problem.shape.num_heads);
+  const unsigned blocks = static_cast<unsigned>(problem.shape.num_tokens) *
+                          static_cast<unsigned>(problem.shape.num_heads);
   return launch_dependent(combine_kernel, blocks, kThreads, 0, stream,
                           sparse_mla_partials(problem, num_splits), problem.sink, problem.out,
                           problem.shape.num_heads, num_splits);

@@ -1,4 +1,5 @@
-// Device entry points of kernels/attention. Each enqueues on `stream` and returns the first CUDA error.
+// Device entry points of kernels/attention. Each enqueues on `stream` and returns the first CUDA
+// error.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,8 +8,8 @@
 
 namespace fulcrum::kernels {
 
-// Row loop: a launch over the window slots, one over the compressed slots, one that merges and adds the
-// sink. Workspace for two splits.
+// Row loop: a launch over the window slots, one over the compressed slots, one that merges and adds
+// the sink. Workspace for two splits.
 cudaError_t sparse_mla_row_loop(const SparseMlaProblem& problem, cudaStream_t stream);
 
 // Tensor-core split-K. cudaErrorInvalidValue when the plan does not fit the shape or the device.
@@ -32,15 +33,19 @@ inline SparseMlaPartials sparse_mla_partials(const SparseMlaProblem& problem, in
   return {problem.workspace, problem.workspace + heads * kKvHeadDim * num_splits};
 }
 
-cudaError_t sparse_mla_combine(const SparseMlaProblem& problem, int num_splits, cudaStream_t stream);
+cudaError_t sparse_mla_combine(const SparseMlaProblem& problem, int num_splits,
+                               cudaStream_t stream);
 
 template <int kHeadTiles>
 cudaError_t launch_sparse_mla_split_k(const SparseMlaProblem& problem, int num_splits,
                                       cudaStream_t stream);
 
-extern template cudaError_t launch_sparse_mla_split_k<1>(const SparseMlaProblem&, int, cudaStream_t);
-extern template cudaError_t launch_sparse_mla_split_k<2>(const SparseMlaProblem&, int, cudaStream_t);
-extern template cudaError_t launch_sparse_mla_split_k<4>(const SparseMlaProblem&, int, cudaStream_t);
+extern template cudaError_t launch_sparse_mla_split_k<1>(const SparseMlaProblem&, int,
+                                                         cudaStream_t);
+extern template cudaError_t launch_sparse_mla_split_k<2>(const SparseMlaProblem&, int,
+                                                         cudaStream_t);
+extern template cudaError_t launch_sparse_mla_split_k<4>(const SparseMlaProblem&, int,
+                                                         cudaStream_t);
 
 }  // namespace detail
 }  // namespace fulcrum::kernels

@@ -49,7 +49,8 @@ void attend(const SparseMlaProblem& problem, const std::vector<Row>& rows, std::
 
 SparseMlaReference sparse_mla_reference(const SparseMlaProblem& problem) {
   const SparseMlaShape& shape = problem.shape;
-  const std::size_t size = static_cast<std::size_t>(shape.num_tokens) * shape.num_heads * kKvHeadDim;
+  const std::size_t size =
+      static_cast<std::size_t>(shape.num_tokens) * shape.num_heads * kKvHeadDim;
   SparseMlaReference result{std::vector<double>(size), std::vector<double>(size)};
   parallel_for(shape.num_tokens, [&](std::int64_t token) {
     std::vector<Row> rows;
@@ -59,7 +60,8 @@ SparseMlaReference sparse_mla_reference(const SparseMlaProblem& problem) {
                 std::min(problem.compressed_counts[token], shape.compressed_width), &rows);
     for (std::int64_t head = 0; head < shape.num_heads; ++head) {
       const std::int64_t token_head = token * shape.num_heads + head;
-      attend(problem, rows, token_head, problem.sink[head], result.out.data() + token_head * kKvHeadDim,
+      attend(problem, rows, token_head, problem.sink[head],
+             result.out.data() + token_head * kKvHeadDim,
              result.magnitude.data() + token_head * kKvHeadDim);
     }
   });

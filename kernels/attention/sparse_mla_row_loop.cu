@@ -1,7 +1,8 @@
-// Sparse MLA decode on CUDA cores, in the shape of the fallback kernel that sm_120 builds ran in June 2026:
-// one block per (token, head), a loop over tiles of the padded row width, every head gathers and dequantises
-// the rows for itself, FP32 arithmetic; window and compressed rows in separate launches, then a merge.
-// Its cost is linear in tokens x heads x padded width and does not depend on how many slots are filled.
+// Sparse MLA decode on CUDA cores, in the shape of the fallback kernel that sm_120 builds ran in
+// June 2026: one block per (token, head), a loop over tiles of the padded row width, every head
+// gathers and dequantises the rows for itself, FP32 arithmetic; window and compressed rows in
+// separate launches, then a merge. Its cost is linear in tokens x heads x padded width and does not
+// depend on how many slots are filled.
 #include <cuda_bf16.h>
 
 #include "kernels/attention/sparse_mla_launch.h"
@@ -21,7 +22,8 @@ constexpr int kDimsPerLane = kKvHeadDim / 32;
 constexpr int kFp8Words = kKvFp8Values / 4;
 
 /// Gathers one row into `tile` as FP32; a row outside the valid slots becomes zeros.
-__device__ __forceinline__ void gather_row(const KvPool& pool, std::int32_t row, float* tile, int lane) {
+__device__ __forceinline__ void gather_row(const KvPool& pool, std::int32_t row, float* tile,
+                                           int lane) {
   const std::uint8_t* data = pool.pages + kv_data_offset(pool, row < 0 ? 0 : row);
   const std::uint8_t* scales = pool.pages + kv_scale_offset(pool, row < 0 ? 0 : row);
 #pragma unroll
@@ -122,8 +124,8 @@ cudaError_t sparse_mla_row_loop(const SparseMlaProblem& problem, cudaStream_t st
   const std::int64_t token_heads = std::int64_t{shape.num_tokens} * shape.num_heads;
   const float scale_log2 = problem.softmax_scale * kLog2E;
   row_loop_kernel<<<grid, kThreads, 0, stream>>>(problem.query, problem.window, problem.window_rows,
-                                                 problem.window_counts, shape.window_width, scale_log2,
-                                                 partials.out, partials.log2_sum);
+                                                 problem.window_counts, shape.window_width,
+                                                 scale_log2, partials.out, partials.log2_sum);
   if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) return error;
   row_loop_kernel<<<grid, kThreads, 0, stream>>>(
       problem.query, problem.compressed, problem.compressed_rows, problem.compressed_counts,

@@ -1,4 +1,4 @@
-#include "kernels/attention/sparse_mla_split_k.cuh"
+#include "kernels/attention/sparse_mla_split_k_kernel.cuh"
 
 namespace fulcrum::kernels::detail {
 template cudaError_t launch_sparse_mla_split_k<4>(const SparseMlaProblem&, int, cudaStream_t);

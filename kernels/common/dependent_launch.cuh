@@ -1,6 +1,7 @@
-// Programmatic dependent launch (sm_90 and later): the second of two kernels is set up while the first still runs
-// and waits inside for its results, which hides most of a launch's latency. CUDA C++ Programming Guide,
-// "Programmatic Dependent Launch and Synchronization". On older devices both sides are ordinary launches.
+// Programmatic dependent launch (sm_90 and later): the second of two kernels is set up while the
+// first still runs and waits inside for its results, which hides most of a launch's latency. CUDA
+// C++ Programming Guide, "Programmatic Dependent Launch and Synchronization". On older devices both
+// sides are ordinary launches.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -24,11 +25,12 @@ __device__ __forceinline__ void wait_for_first_kernel() {
 
 }  // namespace device
 
-// Launches `kernel`, which calls wait_for_first_kernel(), behind the kernel launched just before on `stream`,
-// which calls allow_dependent_launch().
+// Launches `kernel`, which calls wait_for_first_kernel(), behind the kernel launched just before on
+// `stream`, which calls allow_dependent_launch().
 template <typename... Parameters, typename... Arguments>
-cudaError_t launch_dependent(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
-                             cudaStream_t stream, Arguments&&... arguments) {
+cudaError_t launch_dependent(void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                             std::size_t shared_bytes, cudaStream_t stream,
+                             Arguments&&... arguments) {
   int device = 0;
   int major = 0;
   cudaError_t error = cudaGetDevice(&device);

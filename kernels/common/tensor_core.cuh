@@ -1,5 +1,6 @@
 // PTX wrappers of the warp-level tensor-core path that every architecture from sm_80 on has.
-// Fragment layouts: PTX ISA, "Matrix fragments for mma.m16n8k16". `group` = lane / 4, `pair` = lane % 4:
+// Fragment layouts: PTX ISA, "Matrix fragments for mma.m16n8k16". `group` = lane / 4, `pair` = lane
+// % 4:
 //   A[i] of a 16x16 tile: rows group (+8 for odd i), columns 2 * pair (+8 for i >= 2)
 //   B[i] of a 16x8 tile:  rows 2 * pair (+8 for i = 1), column group
 //   C[i] of a 16x8 tile:  row group (+8 for i >= 2), columns 2 * pair + i % 2
@@ -13,18 +14,28 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// Copies 16 bytes global -> shared asynchronously, bypassing L1; writes zeros when `valid` is false.
+// Copies 16 bytes global -> shared asynchronously, bypassing L1; writes zeros when `valid` is
+// false.
 __device__ __forceinline__ void copy_async_16(std::uint32_t shared, const void* global,
                                               bool valid = true) {
   const int size = valid ? 16 : 0;
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared), "l"(global), "r"(size));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared), "l"(global),
+               "r"(size));
 }
 
 // The same for 8 bytes (through L1: the .cg form takes 16 bytes only).
 __device__ __forceinline__ void copy_async_8(std::uint32_t shared, const void* global,
                                              bool valid = true) {
   const int size = valid ? 8 : 0;
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;\n" ::"r"(shared), "l"(global), "r"(size));
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;\n" ::"r"(shared), "l"(global),
+               "r"(size));
+}
+
+// The same for 4 bytes.
+__device__ __forceinline__ void copy_async_4(std::uint32_t shared, const void* global, bool valid) {
+  const int size = valid ? 4 : 0;
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\n" ::"r"(shared), "l"(global),
+               "r"(size));
 }
 
 __device__ __forceinline__ void copy_async_commit() { asm volatile("cp.async.commit_group;\n"); }
@@ -53,8 +64,7 @@ __device__ __forceinline__ void load_matrix_x4_transposed(std::uint32_t (&r)[4],
 // c += a * b, BF16 inputs, FP32 accumulation.
 __device__ __forceinline__ void mma_bf16(float (&c)[4], const std::uint32_t (&a)[4],
                                          std::uint32_t b0, std::uint32_t b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
       "{%0,%1,%2,%3};\n"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
@@ -63,19 +73,18 @@ __device__ __forceinline__ void mma_bf16(float (&c)[4], const std::uint32_t (&a)
 // c += a * b, FP16 inputs, FP32 accumulation.
 __device__ __forceinline__ void mma_f16(float (&c)[4], const std::uint32_t (&a)[4],
                                         std::uint32_t b0, std::uint32_t b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
       "{%0,%1,%2,%3};\n"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 // c += a * b on 16x8x8 with TF32 inputs (FP32 registers whose low 13 mantissa bits are ignored).
-// A[i]: rows group (+8 for odd i), column pair (+4 for i >= 2); B[i]: row pair (+4 for i = 1), column group.
+// A[i]: rows group (+8 for odd i), column pair (+4 for i >= 2); B[i]: row pair (+4 for i = 1),
+// column group.
 __device__ __forceinline__ void mma_tf32(float (&c)[4], const std::uint32_t (&a)[4],
                                          std::uint32_t b0, std::uint32_t b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
       "{%0,%1,%2,%3};\n"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
@@ -97,6 +106,13 @@ __device__ __forceinline__ T warp_reduce(T value, Op op) {
     value = op(value, __shfl_xor_sync(0xffffffffU, value, offset));
   }
   return value;
+}
+
+// 2^x with results below the normal range flushed to zero: one instruction where exp2f takes four.
+__device__ __forceinline__ float exp2_flush(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
 }
 
 __device__ __forceinline__ float warp_sum(float value) {

@@ -65,7 +65,8 @@ std::vector<double> inverse_rope_reference(const InverseRopeProblem& problem) {
   std::vector<double> out(static_cast<std::size_t>(heads) * kKvHeadDim);
   parallel_for(heads, [&](std::int64_t head) {
     double* values = out.data() + head * kKvHeadDim;
-    for (int d = 0; d < kKvHeadDim; ++d) values[d] = decode_bf16(problem.heads[head * kKvHeadDim + d]);
+    for (int d = 0; d < kKvHeadDim; ++d)
+      values[d] = decode_bf16(problem.heads[head * kKvHeadDim + d]);
     rotate(values + kKvFp8Values, problem.rope, head / problem.num_heads, true);
   });
   return out;
@@ -90,7 +91,8 @@ double kv_row_rounding_bound(int dim, double value, double group_largest) {
   // Binary32 arithmetic before the rounding: a few 2^-23 of the value.
   const double arithmetic = magnitude * 0x1p-20;
   if (dim >= kKvFp8Values) return magnitude * 0x1p-8 + arithmetic;
-  const double scale = std::exp2(std::ceil(std::log2(std::max(group_largest, 1e-4) / 448.0) - 1e-6));
+  const double scale =
+      std::exp2(std::ceil(std::log2(std::max(group_largest, 1e-4) / 448.0) - 1e-6));
   const double half_ulp = std::max(0x1p-4 * magnitude, 0x1p-10 * scale);
   return half_ulp + arithmetic;
 }
@@ -100,7 +102,8 @@ void group_quantize_reference(const GroupQuantizeProblem& problem) {
   parallel_for(groups, [&](std::int64_t group) {
     const std::uint16_t* in = problem.in + group * kQuantizeGroup;
     float largest = 1e-4F;
-    for (int i = 0; i < kQuantizeGroup; ++i) largest = std::max(largest, std::fabs(decode_bf16(in[i])));
+    for (int i = 0; i < kQuantizeGroup; ++i)
+      largest = std::max(largest, std::fabs(decode_bf16(in[i])));
     float scale = largest / 448.0F;
     if (problem.scales_e8m0 != nullptr) {
       problem.scales_e8m0[group] = encode_e8m0_ceil(scale);

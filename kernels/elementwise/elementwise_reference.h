@@ -1,5 +1,5 @@
-// Host references of kernels/elementwise: the same problems with host pointers. The problems' outputs are
-// not written unless said so.
+// Host references of kernels/elementwise: the same problems with host pointers. The problems'
+// outputs are not written unless said so.
 #pragma once
 
 #include <vector>
@@ -20,13 +20,13 @@ std::vector<double> inverse_rope_reference(const InverseRopeProblem& problem);
 // [tokens, 512] before quantisation, in double precision.
 std::vector<double> kv_store_reference(const KvStoreProblem& problem);
 
-// The largest error that storing `value` in a row may make: half an ulp of E4M3 under the group's scale (an
-// ulp is 2^-3 of the power of two below the code, 2^-9 below 2^-6) or of BF16 for the rotary part.
-// `group_largest` is the largest magnitude of the value's group of 64.
+// The largest error that storing `value` in a row may make: half an ulp of E4M3 under the group's
+// scale (an ulp is 2^-3 of the power of two below the code, 2^-9 below 2^-6) or of BF16 for the
+// rotary part. `group_largest` is the largest magnitude of the value's group of 64.
 double kv_row_rounding_bound(int dim, double value, double group_largest);
 
-// Writes problem.codes and problem.scales or problem.scales_e8m0: the quantiser is defined by its binary32
-// operations, so the kernel must agree bit by bit.
+// Writes problem.codes and problem.scales or problem.scales_e8m0: the quantiser is defined by its
+// binary32 operations, so the kernel must agree bit by bit.
 void group_quantize_reference(const GroupQuantizeProblem& problem);
 
 // [rows, width] in double precision.

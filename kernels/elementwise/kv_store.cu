@@ -10,12 +10,14 @@ constexpr int kTokensPerBlock = kThreads / 32;
 
 __global__ void __launch_bounds__(kThreads) kv_store_kernel(KvStoreProblem problem) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int token = static_cast<int>(blockIdx.x) * kTokensPerBlock + static_cast<int>(threadIdx.x) / 32;
+  const int token =
+      static_cast<int>(blockIdx.x) * kTokensPerBlock + static_cast<int>(threadIdx.x) / 32;
   if (token >= problem.num_tokens) return;
   const std::int32_t row = problem.rows[token];
   if (row < 0) return;
   const uint4* in =
-      reinterpret_cast<const uint4*>(problem.in + static_cast<std::int64_t>(token) * kKvHeadDim) + 2 * lane;
+      reinterpret_cast<const uint4*>(problem.in + static_cast<std::int64_t>(token) * kKvHeadDim) +
+      2 * lane;
   const uint4* weight = reinterpret_cast<const uint4*>(problem.weight) + 2 * lane;
   float half[8];
   float v[16];
@@ -36,8 +38,9 @@ __global__ void __launch_bounds__(kThreads) kv_store_kernel(KvStoreProblem probl
   const float scale = rsqrtf(device::warp_sum(squares) / kKvHeadDim + problem.epsilon);
 #pragma unroll
   for (int i = 0; i < 16; ++i) v[i] *= scale * w[i];
-  const float2* cos_sin = reinterpret_cast<const float2*>(problem.rope.cos_sin) +
-                          static_cast<std::int64_t>(problem.rope.positions[token]) * (kKvRopeValues / 2);
+  const float2* cos_sin =
+      reinterpret_cast<const float2*>(problem.rope.cos_sin) +
+      static_cast<std::int64_t>(problem.rope.positions[token]) * (kKvRopeValues / 2);
   device::store_kv_row(v, cos_sin, problem.pool, row, lane);
 }
 

@@ -6,10 +6,11 @@
 
 namespace fulcrum::kernels::device {
 
-// Lane l holds values 16 l .. 16 l + 15 of the normalised row. Lanes 28-31 (the rotary part) rotate by
-// `cos_sin`, the 32 pairs of the row's position, and store BF16; four lanes share one scale group.
-__device__ __forceinline__ void store_kv_row(float (&v)[16], const float2* cos_sin, const KvPool& pool,
-                                             std::int32_t row, int lane) {
+// Lane l holds values 16 l .. 16 l + 15 of the normalised row. Lanes 28-31 (the rotary part) rotate
+// by `cos_sin`, the 32 pairs of the row's position, and store BF16; four lanes share one scale
+// group.
+__device__ __forceinline__ void store_kv_row(float (&v)[16], const float2* cos_sin,
+                                             const KvPool& pool, std::int32_t row, int lane) {
   constexpr int kFirstRopeLane = kKvFp8Values / 16;
   std::uint8_t* data = pool.pages + kv_data_offset(pool, row);
   float largest = 1e-4F;  // floor of the checkpoint's activation quantiser
@@ -26,7 +27,8 @@ __device__ __forceinline__ void store_kv_row(float (&v)[16], const float2* cos_s
       words[w] = pack_e4m3x4(v[4 * w] * inverse, v[4 * w + 1] * inverse, v[4 * w + 2] * inverse,
                              v[4 * w + 3] * inverse);
     }
-    *reinterpret_cast<uint4*>(data + 16 * lane) = make_uint4(words[0], words[1], words[2], words[3]);
+    *reinterpret_cast<uint4*>(data + 16 * lane) =
+        make_uint4(words[0], words[1], words[2], words[3]);
     if (lane % 4 == 0) pool.pages[kv_scale_offset(pool, row) + lane / 4] = scale_code;
   } else {
     const int first_pair = (lane - kFirstRopeLane) * 8;

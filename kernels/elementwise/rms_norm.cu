@@ -8,8 +8,8 @@ namespace {
 constexpr int kMaxThreads = 512;
 constexpr int kMaxChunks = 4;  // of 8 values per thread: rows up to 16384
 
-// One block per row; the row stays in registers between the sum of squares and the scaling. Rows of up to
-// 4096 get the one-chunk form, whose registers let four blocks share an SM.
+// One block per row; the row stays in registers between the sum of squares and the scaling. Rows of
+// up to 4096 get the one-chunk form, whose registers let four blocks share an SM.
 template <int kChunks>
 __global__ void __launch_bounds__(kMaxThreads) rms_norm_kernel(RmsNormProblem problem) {
   __shared__ float scratch[32];
@@ -44,8 +44,8 @@ __global__ void __launch_bounds__(kMaxThreads) rms_norm_kernel(RmsNormProblem pr
   }
 }
 
-// One warp per row of 4096: without block barriers a warp's next row streams in while others scale theirs. For
-// batches that fill the device with warps.
+// One warp per row of 4096: without block barriers a warp's next row streams in while others scale
+// theirs. For batches that fill the device with warps.
 constexpr int kWarpRowDim = 4096;
 constexpr int kWarpRowThreads = 128;
 
@@ -75,7 +75,8 @@ __global__ void __launch_bounds__(kWarpRowThreads) rms_norm_warp_kernel(RmsNormP
     float w[8] = {1.0F, 1.0F, 1.0F, 1.0F, 1.0F, 1.0F, 1.0F, 1.0F};
     device::unpack_bf16x8(raw[c], v);
     if (problem.weight != nullptr) {
-      device::unpack_bf16x8(__ldg(reinterpret_cast<const uint4*>(problem.weight) + lane + 32 * c), w);
+      device::unpack_bf16x8(__ldg(reinterpret_cast<const uint4*>(problem.weight) + lane + 32 * c),
+                            w);
     }
 #pragma unroll
     for (int i = 0; i < 8; ++i) v[i] *= scale * w[i];
@@ -94,14 +95,16 @@ cudaError_t rms_norm(const RmsNormProblem& problem, cudaStream_t stream) {
   constexpr int kManyRows = 1024;
   if (problem.dim == kWarpRowDim && problem.num_rows >= kManyRows) {
     constexpr int kRowsPerBlock = kWarpRowThreads / 32;
-    rms_norm_warp_kernel<<<static_cast<unsigned>((problem.num_rows + kRowsPerBlock - 1) / kRowsPerBlock),
+    rms_norm_warp_kernel<<<static_cast<unsigned>((problem.num_rows + kRowsPerBlock - 1) /
+                                                 kRowsPerBlock),
                            kWarpRowThreads, 0, stream>>>(problem);
     return cudaGetLastError();
   }
   const int wanted = (problem.dim / 8 + 31) / 32 * 32;
   const int threads = wanted < kMaxThreads ? wanted : kMaxThreads;
   const auto kernel = wanted <= kMaxThreads ? rms_norm_kernel<1> : rms_norm_kernel<kMaxChunks>;
-  kernel<<<static_cast<unsigned>(problem.num_rows), static_cast<unsigned>(threads), 0, stream>>>(problem);
+  kernel<<<static_cast<unsigned>(problem.num_rows), static_cast<unsigned>(threads), 0, stream>>>(
+      problem);
   return cudaGetLastError();
 }
 

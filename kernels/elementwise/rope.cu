@@ -16,7 +16,8 @@ constexpr int kRopePairs = kKvRopeValues / 2;
 // A warp per head; the last four lanes hold exactly the rotary part.
 __global__ void __launch_bounds__(kThreads) query_norm_rope_kernel(QueryNormRopeProblem problem) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::int64_t head = static_cast<std::int64_t>(blockIdx.x) * kHeadsPerBlock + threadIdx.x / 32;
+  const std::int64_t head =
+      static_cast<std::int64_t>(blockIdx.x) * kHeadsPerBlock + threadIdx.x / 32;
   if (head >= static_cast<std::int64_t>(problem.num_tokens) * problem.num_heads) return;
   const uint4* in = reinterpret_cast<const uint4*>(problem.in + head * kKvHeadDim) + 2 * lane;
   float low[8];
@@ -50,7 +51,8 @@ __global__ void __launch_bounds__(kThreads) query_norm_rope_kernel(QueryNormRope
 // A warp per head, a lane per pair.
 __global__ void __launch_bounds__(kThreads) inverse_rope_kernel(InverseRopeProblem problem) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::int64_t head = static_cast<std::int64_t>(blockIdx.x) * kHeadsPerBlock + threadIdx.x / 32;
+  const std::int64_t head =
+      static_cast<std::int64_t>(blockIdx.x) * kHeadsPerBlock + threadIdx.x / 32;
   if (head >= static_cast<std::int64_t>(problem.num_tokens) * problem.num_heads) return;
   const std::int64_t position = problem.rope.positions[head / problem.num_heads];
   const float2 cos_sin =

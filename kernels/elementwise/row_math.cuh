@@ -27,7 +27,8 @@ __device__ __forceinline__ uint4 pack_bf16x8(const float (&v)[8]) {
                     pack_bf16x2(v[6], v[7]));
 }
 
-// Four E4M3 codes in a word; the rounding and saturation of encode_e4m3, which sm_89 and later do in hardware.
+// Four E4M3 codes in a word; the rounding and saturation of encode_e4m3, which sm_89 and later do
+// in hardware.
 __device__ __forceinline__ std::uint32_t pack_e4m3x4(float a, float b, float c, float d) {
 #if __CUDA_ARCH__ >= 890
   std::uint16_t low;
@@ -37,7 +38,8 @@ __device__ __forceinline__ std::uint32_t pack_e4m3x4(float a, float b, float c, 
   return low | static_cast<std::uint32_t>(high) << 16;
 #else
   return encode_e4m3(a) | static_cast<std::uint32_t>(encode_e4m3(b)) << 8 |
-         static_cast<std::uint32_t>(encode_e4m3(c)) << 16 | static_cast<std::uint32_t>(encode_e4m3(d)) << 24;
+         static_cast<std::uint32_t>(encode_e4m3(c)) << 16 |
+         static_cast<std::uint32_t>(encode_e4m3(d)) << 24;
 #endif
 }
 

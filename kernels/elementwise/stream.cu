@@ -1,4 +1,5 @@
-// The yardstick of every read-dominated kernel: contiguous 16-byte accesses, eight in flight per thread.
+// The yardstick of every read-dominated kernel: contiguous 16-byte accesses, eight in flight per
+// thread.
 #include "kernels/common/tensor_core.cuh"
 #include "kernels/elementwise/elementwise_launch.h"
 
@@ -10,7 +11,8 @@ constexpr int kUnroll = 8;
 constexpr int kTile = kThreads * kUnroll;  // 16-byte words per block
 
 __global__ void __launch_bounds__(kThreads)
-    read_kernel(const uint4* __restrict__ in, std::uint32_t* __restrict__ out, std::int64_t num_words) {
+    read_kernel(const uint4* __restrict__ in, std::uint32_t* __restrict__ out,
+                std::int64_t num_words) {
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kTile + threadIdx.x;
   uint4 v[kUnroll];
 #pragma unroll
@@ -21,7 +23,8 @@ __global__ void __launch_bounds__(kThreads)
   std::uint32_t checksum = 0;
 #pragma unroll
   for (int i = 0; i < kUnroll; ++i) checksum ^= v[i].x ^ v[i].y ^ v[i].z ^ v[i].w;
-  constexpr std::uint32_t kNever = 0x9e3779b9U;  // The store keeps the loads alive and all but never runs.
+  constexpr std::uint32_t kNever =
+      0x9e3779b9U;  // The store keeps the loads alive and all but never runs.
   if (checksum == kNever) *out = checksum;
 }
 

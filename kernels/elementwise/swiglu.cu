@@ -7,7 +7,8 @@ namespace {
 
 constexpr int kThreads = 256;
 
-__global__ void __launch_bounds__(kThreads) swiglu_kernel(SwigluProblem problem, std::int64_t num_chunks) {
+__global__ void __launch_bounds__(kThreads)
+    swiglu_kernel(SwigluProblem problem, std::int64_t num_chunks) {
   const std::int64_t index = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (index >= num_chunks) return;
   const int chunks_per_row = problem.width / 8;

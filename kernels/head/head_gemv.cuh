@@ -1,8 +1,9 @@
-// Tensor cores for a handful of tokens: 16 matrix rows are the M of m16n8k16, eight tokens its N. The order of
-// the depth inside a step of 32 does not matter to the sum, so a lane takes eight consecutive values of its row
-// (one 16-byte load) as the fragments of two instructions, and the same eight of its token. Matrix
-// values go from memory to registers. Up to 16 tokens come from L1 in the same way; more would take its whole
-// bandwidth, so head_gemv_staged.cu keeps them in shared memory.
+// Tensor cores for a handful of tokens: 16 matrix rows are the M of m16n8k16, eight tokens its N.
+// The order of the depth inside a step of 32 does not matter to the sum, so a lane takes eight
+// consecutive values of its row (one 16-byte load) as the fragments of two instructions, and the
+// same eight of its token. Matrix values go from memory to registers. Up to 16 tokens come from L1
+// in the same way; more would take its whole bandwidth, so head_gemv_staged.cu keeps them in shared
+// memory.
 #pragma once
 
 #include "kernels/common/tensor_core.cuh"
@@ -11,8 +12,8 @@
 namespace fulcrum::kernels::detail {
 
 inline constexpr int kGemvWarps = 8;
-inline constexpr int kGemvStep = 32;    // depth per 16-byte load of four lanes
-inline constexpr int kGemvUnroll = 4;   // steps whose loads are in flight together
+inline constexpr int kGemvStep = 32;   // depth per 16-byte load of four lanes
+inline constexpr int kGemvUnroll = 4;  // steps whose loads are in flight together
 
 template <int kTokenTiles, int kRowTiles, int kSplitDepth>
 __global__ void __launch_bounds__(32 * kGemvWarps, 1) head_gemv_kernel(HeadGemvProblem problem) {
@@ -46,7 +47,8 @@ __global__ void __launch_bounds__(32 * kGemvWarps, 1) head_gemv_kernel(HeadGemvP
   }
 
   float acc[kRowTiles][kTokenTiles][4] = {};
-  // Unrolled further, the loads of two iterations would cost the registers of a second block per SM.
+  // Unrolled further, the loads of two iterations would cost the registers of a second block per
+  // SM.
 #pragma unroll 1
   for (int k = 0; k < depth_per_warp; k += kGemvStep * kGemvUnroll) {
     uint4 w[kGemvUnroll][kRowTiles][2];
@@ -112,8 +114,9 @@ template <int kTokenTiles, int kRowTiles, int kSplitDepth>
 cudaError_t launch_head_gemv(const HeadGemvProblem& problem, cudaStream_t stream) {
   constexpr int kRowsPerBlock = 16 * kRowTiles * (kGemvWarps / kSplitDepth);
   constexpr int kTokensPerBlock = 8 * kTokenTiles;
-  const dim3 grid(static_cast<unsigned>((problem.num_rows + kRowsPerBlock - 1) / kRowsPerBlock),
-                  static_cast<unsigned>((problem.num_tokens + kTokensPerBlock - 1) / kTokensPerBlock));
+  const dim3 grid(
+      static_cast<unsigned>((problem.num_rows + kRowsPerBlock - 1) / kRowsPerBlock),
+      static_cast<unsigned>((problem.num_tokens + kTokensPerBlock - 1) / kTokensPerBlock));
   head_gemv_kernel<kTokenTiles, kRowTiles, kSplitDepth>
       <<<grid, 32 * kGemvWarps, 0, stream>>>(problem);
   return cudaGetLastError();

@@ -1,4 +1,5 @@
-// Few rows: the warps of a block cut the depth of the same 16 rows, so that there are blocks for every SM.
+// Few rows: the warps of a block cut the depth of the same 16 rows, so that there are blocks for
+// every SM.
 #include "kernels/head/head_gemv.cuh"
 
 namespace fulcrum::kernels::detail {

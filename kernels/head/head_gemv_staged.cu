@@ -1,5 +1,5 @@
-// Many rows and more than 16 tokens: as head_gemv.cuh, but the tokens' values of 128 depth positions at a time are
-// staged in shared memory by the whole block, one chunk ahead.
+// Many rows and more than 16 tokens: as head_gemv.cuh, but the tokens' values of 128 depth
+// positions at a time are staged in shared memory by the whole block, one chunk ahead.
 #include "kernels/common/tensor_core.cuh"
 #include "kernels/head/head_launch.h"
 
@@ -8,24 +8,27 @@ namespace {
 
 constexpr int kWarps = 4;
 constexpr int kThreads = 32 * kWarps;
-constexpr int kRowTiles = 2;                            // of 16 rows per warp
+constexpr int kRowTiles = 2;  // of 16 rows per warp
 constexpr int kRowsPerBlock = 16 * kRowTiles * kWarps;
-constexpr int kStep = 32;                               // depth per 16-byte load of four lanes
+constexpr int kStep = 32;  // depth per 16-byte load of four lanes
 constexpr int kSteps = 4;
 constexpr int kChunk = kStep * kSteps;
-// Two rows of four lanes' 16-byte reads fall into different halves of the banks: 64 modulo 128 bytes.
+// Two rows of four lanes' 16-byte reads fall into different halves of the banks: 64 modulo 128
+// bytes.
 constexpr int kTokenStride = kChunk + 32;
 
 template <int kTokenTiles>
 __device__ __forceinline__ void stage_tokens(std::uint16_t (&staged)[8 * kTokenTiles][kTokenStride],
-                                             const HeadGemvProblem& problem, int token0, int depth0) {
+                                             const HeadGemvProblem& problem, int token0,
+                                             int depth0) {
   constexpr int kWordsPerToken = kChunk / 8;
   for (int i = static_cast<int>(threadIdx.x); i < 8 * kTokenTiles * kWordsPerToken; i += kThreads) {
     const int row = i / kWordsPerToken;
     const int word = i % kWordsPerToken;
     const int token = min(token0 + row, problem.num_tokens - 1);
-    device::copy_async_16(device::shared_address(&staged[row][8 * word]),
-                          problem.x + static_cast<std::int64_t>(token) * problem.depth + depth0 + 8 * word);
+    device::copy_async_16(
+        device::shared_address(&staged[row][8 * word]),
+        problem.x + static_cast<std::int64_t>(token) * problem.depth + depth0 + 8 * word);
   }
   device::copy_async_commit();
 }
@@ -74,7 +77,8 @@ __global__ void __launch_bounds__(kThreads) head_gemv_staged_kernel(HeadGemvProb
     for (int u = 0; u < kSteps; ++u) {
 #pragma unroll
       for (int n = 0; n < kTokenTiles; ++n) {
-        const uint4 x = *reinterpret_cast<const uint4*>(&staged[stage][8 * n + group][kStep * u + 8 * pair]);
+        const uint4 x =
+            *reinterpret_cast<const uint4*>(&staged[stage][8 * n + group][kStep * u + 8 * pair]);
 #pragma unroll
         for (int r = 0; r < kRowTiles; ++r) {
           const std::uint32_t a0[4] = {w[u][r][0].x, w[u][r][1].x, w[u][r][0].y, w[u][r][1].y};
@@ -108,8 +112,9 @@ __global__ void __launch_bounds__(kThreads) head_gemv_staged_kernel(HeadGemvProb
 template <int kTokenTiles>
 cudaError_t launch_head_gemv_staged(const HeadGemvProblem& problem, cudaStream_t stream) {
   constexpr int kTokensPerBlock = 8 * kTokenTiles;
-  const dim3 grid(static_cast<unsigned>((problem.num_rows + kRowsPerBlock - 1) / kRowsPerBlock),
-                  static_cast<unsigned>((problem.num_tokens + kTokensPerBlock - 1) / kTokensPerBlock));
+  const dim3 grid(
+      static_cast<unsigned>((problem.num_rows + kRowsPerBlock - 1) / kRowsPerBlock),
+      static_cast<unsigned>((problem.num_tokens + kTokensPerBlock - 1) / kTokensPerBlock));
   head_gemv_staged_kernel<kTokenTiles><<<grid, kThreads, 0, stream>>>(problem);
   return cudaGetLastError();
 }

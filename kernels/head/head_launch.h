@@ -14,7 +14,8 @@ cudaError_t sample(const SamplingProblem& problem, cudaStream_t stream);
 
 namespace detail {
 
-// kSplitDepth warps of a block share 16 x kRowTiles rows and cut the depth; the other warps take more rows.
+// kSplitDepth warps of a block share 16 x kRowTiles rows and cut the depth; the other warps take
+// more rows.
 template <int kTokenTiles, int kRowTiles, int kSplitDepth>
 cudaError_t launch_head_gemv(const HeadGemvProblem& problem, cudaStream_t stream);
 

@@ -34,9 +34,10 @@ std::vector<double> sampling_scores_reference(const SamplingProblem& problem) {
     for (int i = 0; i < problem.vocab; ++i) {
       double score = problem.logits[token * problem.vocab + i];
       if (temperature > 0.0) {
-        const PhiloxWords words = philox(
-            problem.seed, static_cast<std::uint64_t>(token) << 32 | static_cast<unsigned>(i / 4 * 4),
-            problem.step);
+        const PhiloxWords words =
+            philox(problem.seed,
+                   static_cast<std::uint64_t>(token) << 32 | static_cast<unsigned>(i / 4 * 4),
+                   problem.step);
         const double u = uniform_open(words.word[i % 4]);
         score = score / temperature - std::log(-std::log(u));
       }

@@ -1,5 +1,5 @@
-// Host references of kernels/head over host pointers, in double precision. The problems' outputs are not
-// written.
+// Host references of kernels/head over host pointers, in double precision. The problems' outputs
+// are not written.
 #pragma once
 
 #include <vector>

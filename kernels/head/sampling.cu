@@ -92,8 +92,8 @@ cudaError_t sample(const SamplingProblem& problem, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(chunks), static_cast<unsigned>(problem.num_tokens));
   chunk_kernel<<<grid, kThreads, 0, stream>>>(problem);
   if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) return error;
-  return launch_dependent(final_kernel, static_cast<unsigned>(problem.num_tokens), kThreads, 0, stream, problem,
-                          chunks);
+  return launch_dependent(final_kernel, static_cast<unsigned>(problem.num_tokens), kThreads, 0,
+                          stream, problem, chunks);
 }
 
 }  // namespace fulcrum::kernels

@@ -11,13 +11,13 @@ namespace fulcrum::kernels {
 
 struct SamplingProblem {
   std::int32_t num_tokens = 0;
-  std::int32_t vocab = 0;                // multiple of 4
-  const float* logits = nullptr;         // [tokens, vocab]
-  const float* temperatures = nullptr;   // [tokens]; 0 = greedy; null = all greedy
+  std::int32_t vocab = 0;               // multiple of 4
+  const float* logits = nullptr;        // [tokens, vocab]
+  const float* temperatures = nullptr;  // [tokens]; 0 = greedy; null = all greedy
   std::uint64_t seed = 0;
-  std::uint64_t step = 0;                // draws of different steps are independent
-  std::int32_t* tokens = nullptr;        // [tokens]; a tie goes to the lower index
-  void* workspace = nullptr;             // sampling_workspace_bytes(...), 8-byte aligned
+  std::uint64_t step = 0;          // draws of different steps are independent
+  std::int32_t* tokens = nullptr;  // [tokens]; a tie goes to the lower index
+  void* workspace = nullptr;       // sampling_workspace_bytes(...), 8-byte aligned
 };
 
 std::int64_t sampling_workspace_bytes(std::int32_t num_tokens, std::int32_t vocab);
@@ -32,9 +32,9 @@ struct PhiloxWords {
 
 FULCRUM_HOST_DEVICE inline PhiloxWords philox(std::uint64_t key, std::uint64_t counter_low,
                                               std::uint64_t counter_high) {
-  PhiloxWords c = {{static_cast<std::uint32_t>(counter_low), static_cast<std::uint32_t>(counter_low >> 32),
-                    static_cast<std::uint32_t>(counter_high),
-                    static_cast<std::uint32_t>(counter_high >> 32)}};
+  PhiloxWords c = {
+      {static_cast<std::uint32_t>(counter_low), static_cast<std::uint32_t>(counter_low >> 32),
+       static_cast<std::uint32_t>(counter_high), static_cast<std::uint32_t>(counter_high >> 32)}};
   std::uint32_t k0 = static_cast<std::uint32_t>(key);
   std::uint32_t k1 = static_cast<std::uint32_t>(key >> 32);
   for (int round = 0; round < 10; ++round) {

@@ -1,5 +1,5 @@
-// A block per request, a thread per dimension of the row: a dimension's state is written and pooled by one thread,
-// so consecutive tokens of a request need no barrier between them.
+// A block per request, a thread per dimension of the row: a dimension's state is written and pooled
+// by one thread, so consecutive tokens of a request need no barrier between them.
 #include "kernels/common/tensor_core.cuh"
 #include "kernels/elementwise/kv_store.cuh"
 #include "kernels/indexer/index_key.cuh"
@@ -35,10 +35,12 @@ __device__ __forceinline__ void pool_positions(Pool& pool, const float (&scores)
   }
 }
 
-// Pools positions begin .. begin + ratio - 1 of one dimension; kBatch of them have their loads in flight together.
+// Pools positions begin .. begin + ratio - 1 of one dimension; kBatch of them have their loads in
+// flight together.
 template <int kBatch>
-__device__ __forceinline__ void pool_group(Pool& pool, const float* values, const float* scores, int begin,
-                                           int ratio, int ring_rows, std::int64_t width) {
+__device__ __forceinline__ void pool_group(Pool& pool, const float* values, const float* scores,
+                                           int begin, int ratio, int ring_rows,
+                                           std::int64_t width) {
   for (int p = begin; p < begin + ratio; p += kBatch) {
     float score[kBatch];
     float value[kBatch];
@@ -53,7 +55,8 @@ __device__ __forceinline__ void pool_group(Pool& pool, const float* values, cons
 }
 
 template <CompressedRow kKind>
-__global__ void __launch_bounds__(compressor_dim(kKind)) compress_kernel(CompressorProblem problem) {
+__global__ void __launch_bounds__(compressor_dim(kKind))
+    compress_kernel(CompressorProblem problem) {
   constexpr int kDim = compressor_dim(kKind);
   __shared__ float scratch[32];
   __shared__ __align__(16) float pooled_row[kDim];
@@ -72,7 +75,8 @@ __global__ void __launch_bounds__(compressor_dim(kKind)) compress_kernel(Compres
     const int position = first_position + t;
     const std::int64_t token = request * shape.tokens_per_request + t;
     const float* projected = problem.projected + token * 2 * width + dim;
-    const float* ape = problem.ape + static_cast<std::int64_t>(position % shape.ratio) * width + dim;
+    const float* ape =
+        problem.ape + static_cast<std::int64_t>(position % shape.ratio) * width + dim;
     const std::int64_t slot = static_cast<std::int64_t>(position % shape.ring_rows) * width;
     for (int h = 0; h < halves; ++h) {
       values[slot + h * kDim] = projected[h * kDim];
@@ -86,9 +90,11 @@ __global__ void __launch_bounds__(compressor_dim(kKind)) compress_kernel(Compres
       const int begin = position + 1 - shape.ratio * (halves - h);
       if (begin < 0) continue;  // The request's first group has none before it.
       if (shape.ratio % 16 == 0) {
-        pool_group<16>(pool, values + h * kDim, scores + h * kDim, begin, shape.ratio, shape.ring_rows, width);
+        pool_group<16>(pool, values + h * kDim, scores + h * kDim, begin, shape.ratio,
+                       shape.ring_rows, width);
       } else {
-        pool_group<4>(pool, values + h * kDim, scores + h * kDim, begin, shape.ratio, shape.ring_rows, width);
+        pool_group<4>(pool, values + h * kDim, scores + h * kDim, begin, shape.ratio,
+                      shape.ring_rows, width);
       }
     }
     const float pooled = pool.value / pool.weight;
@@ -98,8 +104,9 @@ __global__ void __launch_bounds__(compressor_dim(kKind)) compress_kernel(Compres
     __syncthreads();
     const std::int32_t row = problem.rows[token];
     if (dim < 32 && row >= 0) {
-      const float2* cos_sin = reinterpret_cast<const float2*>(problem.cos_sin) +
-                              static_cast<std::int64_t>(position + 1 - shape.ratio) * (kIndexRopeValues / 2);
+      const float2* cos_sin =
+          reinterpret_cast<const float2*>(problem.cos_sin) +
+          static_cast<std::int64_t>(position + 1 - shape.ratio) * (kIndexRopeValues / 2);
       if constexpr (kKind == CompressedRow::kAttention) {
         float v[16];
 #pragma unroll
@@ -112,7 +119,8 @@ __global__ void __launch_bounds__(compressor_dim(kKind)) compress_kernel(Compres
         float scale = 0.0F;
         const std::uint32_t codes = device::encode_index_row(v, cos_sin, lane, &scale);
         std::uint8_t* pages = problem.index_pool.pages;
-        reinterpret_cast<std::uint32_t*>(pages + index_code_offset(problem.index_pool, row))[lane] = codes;
+        reinterpret_cast<std::uint32_t*>(pages + index_code_offset(problem.index_pool, row))[lane] =
+            codes;
         if (lane == 0) {
           *reinterpret_cast<float*>(pages + index_scale_offset(problem.index_pool, row)) = scale;
         }

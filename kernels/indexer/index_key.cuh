@@ -7,11 +7,11 @@
 
 namespace fulcrum::kernels::device {
 
-// Lane l holds values 4 l .. 4 l + 3. Rotates the last 64 (lanes 16-31) by the position's 32 pairs, applies the
-// orthonormal Hadamard matrix of order 128 (Sylvester order) and quantises. Returns the four codes in a word;
-// *scale is the row's scale, the same in all lanes.
-__device__ __forceinline__ std::uint32_t encode_index_row(float (&v)[4], const float2* cos_sin, int lane,
-                                                          float* scale) {
+// Lane l holds values 4 l .. 4 l + 3. Rotates the last 64 (lanes 16-31) by the position's 32 pairs,
+// applies the orthonormal Hadamard matrix of order 128 (Sylvester order) and quantises. Returns the
+// four codes in a word; *scale is the row's scale, the same in all lanes.
+__device__ __forceinline__ std::uint32_t encode_index_row(float (&v)[4], const float2* cos_sin,
+                                                          int lane, float* scale) {
   constexpr int kFirstRopeLane = (kIndexDim - kIndexRopeValues) / 4;
   if (lane >= kFirstRopeLane) {
     const int pair = 2 * (lane - kFirstRopeLane);

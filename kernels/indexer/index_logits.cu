@@ -1,7 +1,8 @@
-// Keys are the M of m16n8k16, heads the N. E4M3 codes become FP16 by moving bits (a factor 2^-8 too small on
-// either side, exact, subnormals included), which every architecture does at full speed. A warp takes its 32 keys
-// from memory straight into fragments: the order of the 128 dimensions does not matter to the sum, so a lane's
-// two 16-byte loads of a row serve all eight depth steps. The 64 heads wait in shared memory in fragment order.
+// Keys are the M of m16n8k16, heads the N. E4M3 codes become FP16 by moving bits (a factor 2^-8 too
+// small on either side, exact, subnormals included), which every architecture does at full speed. A
+// warp takes its 32 keys from memory straight into fragments: the order of the 128 dimensions does
+// not matter to the sum, so a lane's two 16-byte loads of a row serve all eight depth steps. The 64
+// heads wait in shared memory in fragment order.
 #include "kernels/common/tensor_core.cuh"
 #include "kernels/indexer/indexer_launch.h"
 
@@ -10,16 +11,16 @@ namespace {
 
 constexpr int kWarps = 8;
 constexpr int kThreads = 32 * kWarps;
-constexpr int kKeyTiles = 2;                       // of 16 keys per warp
+constexpr int kKeyTiles = 2;  // of 16 keys per warp
 constexpr int kKeysPerWarp = 16 * kKeyTiles;
 constexpr int kKeysPerBlock = kKeysPerWarp * kWarps;
 constexpr int kHeadTiles = kIndexHeads / 8;
 constexpr int kSteps = kIndexDim / 16;
-constexpr float kRebias = 65536.0F;                // 2^8 for the key, 2^8 for the query
+constexpr float kRebias = 65536.0F;  // 2^8 for the key, 2^8 for the query
 static_assert(kIndexPageRows % kKeysPerWarp == 0, "a warp's keys lie in one page");
 
-// Four E4M3 codes -> two FP16 pairs times 2^-8: codes 1 and 3, then 0 and 2. Which of a lane's codes is which depth
-// position does not matter as long as key and query agree.
+// Four E4M3 codes -> two FP16 pairs times 2^-8: codes 1 and 3, then 0 and 2. Which of a lane's
+// codes is which depth position does not matter as long as key and query agree.
 __device__ __forceinline__ uint2 spread_to_f16(std::uint32_t codes) {
   const std::uint32_t even = codes << 8;
   return make_uint2((codes & 0x80008000U) | ((codes >> 1) & 0x3f803f80U),
@@ -74,7 +75,8 @@ __global__ void __launch_bounds__(kThreads, 2)
     const Fragments f = row_fragments(load_row(problem.query + head * kIndexDim, pair));
 #pragma unroll
     for (int s = 0; s < kSteps; s += 2) {
-      query[warp][s / 2][lane] = make_uint4(f.step[s][0], f.step[s][1], f.step[s + 1][0], f.step[s + 1][1]);
+      query[warp][s / 2][lane] =
+          make_uint4(f.step[s][0], f.step[s][1], f.step[s + 1][0], f.step[s + 1][1]);
     }
     if (threadIdx.x < kIndexHeads / 2) {
       weights[threadIdx.x / 4][threadIdx.x % 4] =
@@ -117,8 +119,8 @@ __global__ void __launch_bounds__(kThreads, 2)
         const uint4 b = query[n][s / 2][lane];
 #pragma unroll
         for (int m = 0; m < kKeyTiles; ++m) {
-          const std::uint32_t a0[4] = {key[m][0].step[s][0], key[m][1].step[s][0], key[m][0].step[s][1],
-                                       key[m][1].step[s][1]};
+          const std::uint32_t a0[4] = {key[m][0].step[s][0], key[m][1].step[s][0],
+                                       key[m][0].step[s][1], key[m][1].step[s][1]};
           const std::uint32_t a1[4] = {key[m][0].step[s + 1][0], key[m][1].step[s + 1][0],
                                        key[m][0].step[s + 1][1], key[m][1].step[s + 1][1]};
           device::mma_f16(c[m], a0, b.x, b.y);
@@ -159,8 +161,8 @@ cudaError_t index_logits(const IndexLogitsProblem& problem, cudaStream_t stream)
     error = cudaDeviceGetAttribute(&num_sms, cudaDevAttrMultiProcessorCount, device);
   }
   if (error != cudaSuccess) return error;
-  // About two waves of two blocks per SM when there is work for them: enough to even out the tail, few enough
-  // that setting up the query is amortised.
+  // About two waves of two blocks per SM when there is work for them: enough to even out the tail,
+  // few enough that setting up the query is amortised.
   constexpr int kBlocksPerSm = 4;
   const int slices = (problem.max_keys + kKeysPerBlock - 1) / kKeysPerBlock;
   const int wanted = (kBlocksPerSm * num_sms + problem.num_tokens - 1) / problem.num_tokens;

@@ -9,7 +9,8 @@ constexpr int kHeadsPerBlock = kThreads / 32;
 
 __global__ void __launch_bounds__(kThreads) index_query_kernel(IndexQueryProblem problem) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::int64_t head = static_cast<std::int64_t>(blockIdx.x) * kHeadsPerBlock + threadIdx.x / 32;
+  const std::int64_t head =
+      static_cast<std::int64_t>(blockIdx.x) * kHeadsPerBlock + threadIdx.x / 32;
   const uint2 word = reinterpret_cast<const uint2*>(problem.in + head * kIndexDim)[lane];
   float v[4] = {float_from_bits(word.x << 16), float_from_bits(word.x & 0xffff0000U),
                 float_from_bits(word.y << 16), float_from_bits(word.y & 0xffff0000U)};
@@ -27,7 +28,8 @@ __global__ void __launch_bounds__(kThreads) index_query_kernel(IndexQueryProblem
 cudaError_t index_query(const IndexQueryProblem& problem, cudaStream_t stream) {
   if (problem.num_tokens <= 0) return cudaErrorInvalidValue;
   static_assert(kIndexHeads % kHeadsPerBlock == 0);
-  const unsigned blocks = static_cast<unsigned>(problem.num_tokens) * (kIndexHeads / kHeadsPerBlock);
+  const unsigned blocks =
+      static_cast<unsigned>(problem.num_tokens) * (kIndexHeads / kHeadsPerBlock);
   index_query_kernel<<<blocks, kThreads, 0, stream>>>(problem);
   return cudaGetLastError();
 }

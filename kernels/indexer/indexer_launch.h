@@ -1,5 +1,5 @@
-// Device entry points of kernels/indexer. Each enqueues on `stream` and returns the first CUDA error;
-// cudaErrorInvalidValue for a shape outside the bounds stated with the problem.
+// Device entry points of kernels/indexer. Each enqueues on `stream` and returns the first CUDA
+// error; cudaErrorInvalidValue for a shape outside the bounds stated with the problem.
 #pragma once
 
 #include <cuda_runtime_api.h>

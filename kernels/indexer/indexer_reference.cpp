@@ -46,7 +46,8 @@ IndexRow decode_index_row(const IndexPool& pool, std::int32_t row) {
   std::memcpy(&scale, pool.pages + index_scale_offset(pool, row), sizeof(scale));
   const std::uint8_t* codes = pool.pages + index_code_offset(pool, row);
   IndexRow values{};
-  for (int d = 0; d < kIndexDim; ++d) values[d] = static_cast<double>(decode_e4m3(codes[d])) * scale;
+  for (int d = 0; d < kIndexDim; ++d)
+    values[d] = static_cast<double>(decode_e4m3(codes[d])) * scale;
   return values;
 }
 
@@ -85,7 +86,8 @@ IndexLogitsReference index_logits_reference(const IndexLogitsProblem& problem) {
   return result;
 }
 
-std::optional<std::string> top_k_violation(const TopKProblem& problem, const std::int32_t* indices) {
+std::optional<std::string> top_k_violation(const TopKProblem& problem,
+                                           const std::int32_t* indices) {
   for (std::int64_t token = 0; token < problem.num_tokens; ++token) {
     const int count = std::min(problem.key_counts[token], problem.max_keys);
     const float* row = problem.logits + token * problem.max_keys;
@@ -95,8 +97,8 @@ std::optional<std::string> top_k_violation(const TopKProblem& problem, const std
     for (int i = 0; i < problem.top_k; ++i) {
       const std::int32_t index = indices[token * problem.top_k + i];
       if (index == -1 && i >= count) continue;
-      const std::string where =
-          "token " + std::to_string(token) + ", place " + std::to_string(i) + ": " + std::to_string(index);
+      const std::string where = "token " + std::to_string(token) + ", place " + std::to_string(i) +
+                                ": " + std::to_string(index);
       if (index < 0 || index >= count) return where + " is no key";
       if (kept[index]) return where + " is given twice";
       kept[index] = true;
@@ -108,7 +110,8 @@ std::optional<std::string> top_k_violation(const TopKProblem& problem, const std
     }
     for (int j = 0; j < count; ++j) {
       if (!kept[j] && row[j] > smallest_kept) {
-        return "token " + std::to_string(token) + ": key " + std::to_string(j) + " is larger than one kept";
+        return "token " + std::to_string(token) + ": key " + std::to_string(j) +
+               " is larger than one kept";
       }
     }
   }
@@ -129,8 +132,8 @@ std::vector<double> index_query_reference(const IndexQueryProblem& problem) {
   return out;
 }
 
-std::optional<std::vector<double>> compressor_reference(const CompressorProblem& problem, int request,
-                                                        int token) {
+std::optional<std::vector<double>> compressor_reference(const CompressorProblem& problem,
+                                                        int request, int token) {
   const CompressorShape& shape = problem.shape;
   const int dim = compressor_dim(shape.kind);
   const int width = compressor_width(shape);
@@ -145,11 +148,13 @@ std::optional<std::vector<double>> compressor_reference(const CompressorProblem&
       const float* projected =
           problem.projected +
           (std::int64_t{request} * shape.tokens_per_request + (p - first)) * 2 * width;
-      return {projected[column],
-              static_cast<double>(projected[width + column]) + problem.ape[(p % shape.ratio) * width + column]};
+      return {projected[column], static_cast<double>(projected[width + column]) +
+                                     problem.ape[(p % shape.ratio) * width + column]};
     }
     const std::int64_t slot =
-        (std::int64_t{problem.state_slots[request]} * shape.ring_rows + p % shape.ring_rows) * width + column;
+        (std::int64_t{problem.state_slots[request]} * shape.ring_rows + p % shape.ring_rows) *
+            width +
+        column;
     return {problem.value_ring[slot], problem.score_ring[slot]};
   };
   std::vector<double> row(dim);
@@ -172,7 +177,8 @@ std::optional<std::vector<double>> compressor_reference(const CompressorProblem&
   }
   const double scale = 1.0 / std::sqrt(squares / dim + problem.epsilon);
   for (int d = 0; d < dim; ++d) row[d] *= scale * decode_bf16(problem.norm_weight[d]);
-  rotate(row.data() + dim - kIndexRopeValues, position_pairs(problem.cos_sin, position + 1 - shape.ratio));
+  rotate(row.data() + dim - kIndexRopeValues,
+         position_pairs(problem.cos_sin, position + 1 - shape.ratio));
   if (shape.kind == CompressedRow::kIndexKey) {
     IndexRow values{};
     std::copy(row.begin(), row.end(), values.begin());

@@ -1,5 +1,5 @@
-// Host references of kernels/indexer over host pointers, in double precision. The problems' outputs are not
-// written.
+// Host references of kernels/indexer over host pointers, in double precision. The problems' outputs
+// are not written.
 #pragma once
 
 #include <array>
@@ -26,15 +26,16 @@ struct IndexLogitsReference {
 };
 IndexLogitsReference index_logits_reference(const IndexLogitsProblem& problem);
 
-// The problem's contract as a check: nullopt when `indices` [tokens, top_k] is a right answer, else why not.
+// The problem's contract as a check: nullopt when `indices` [tokens, top_k] is a right answer, else
+// why not.
 std::optional<std::string> top_k_violation(const TopKProblem& problem, const std::int32_t* indices);
 
 // [tokens, 64, 128] before quantisation.
 std::vector<double> index_query_reference(const IndexQueryProblem& problem);
 
-// The row that token `token` of `request` closes, before quantisation; nullopt when it closes none. `problem`
-// holds the rings as they were before the launch.
-std::optional<std::vector<double>> compressor_reference(const CompressorProblem& problem, int request,
-                                                        int token);
+// The row that token `token` of `request` closes, before quantisation; nullopt when it closes none.
+// `problem` holds the rings as they were before the launch.
+std::optional<std::vector<double>> compressor_reference(const CompressorProblem& problem,
+                                                        int request, int token);
 
 }  // namespace fulcrum::kernels

@@ -1,6 +1,7 @@
-// Radix select, one block per token: a histogram of the leading bits finds the bin that holds the k-th value; when
-// that bin is small its members are kept in shared memory and the remaining bits are resolved there, otherwise
-// from the row again. Two reads of the row in the usual case, four at most.
+// Radix select, one block per token: a histogram of the leading bits finds the bin that holds the
+// k-th value; when that bin is small its members are kept in shared memory and the remaining bits
+// are resolved there, otherwise from the row again. Two reads of the row in the usual case, four at
+// most.
 #include "kernels/common/tensor_core.cuh"
 #include "kernels/indexer/indexer_launch.h"
 
@@ -18,8 +19,8 @@ struct Shared {
   std::uint32_t candidate_key[kMaxCandidates];
   std::int32_t candidate_index[kMaxCandidates];
   std::uint32_t of_warp[kThreads / 32];
-  std::uint32_t digit;          // of the bin that holds the k-th largest
-  std::uint32_t above;          // members of the bins above it
+  std::uint32_t digit;  // of the bin that holds the k-th largest
+  std::uint32_t above;  // members of the bins above it
   std::uint32_t in_bin;
   std::uint32_t num_out;
   std::uint32_t num_candidates;
@@ -32,7 +33,8 @@ __device__ __forceinline__ std::uint32_t key_of(float value) {
   return bits ^ ((bits >> 31) != 0 ? 0xffffffffU : 0x80000000U);
 }
 
-// Finds the bin that holds the `wanted`-th largest counted member (1-based). All threads of the block.
+// Finds the bin that holds the `wanted`-th largest counted member (1-based). All threads of the
+// block.
 __device__ void find_bin(Shared& shared, std::uint32_t wanted) {
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread % 32;
@@ -63,6 +65,40 @@ __device__ void find_bin(Shared& shared, std::uint32_t wanted) {
   __syncthreads();
 }
 
+// Calls visit(key, index) for every logit of the row, in the block's threads; 16-byte loads where
+// rows allow them.
+template <typename Visit>
+__device__ __forceinline__ void for_each_logit(const float* row, int count, bool aligned,
+                                               Visit visit) {
+  int done = 0;
+  if (aligned) {
+    constexpr int kUnroll = 4;
+    const float4* vectors = reinterpret_cast<const float4*>(row);
+    const int num_vectors = count / 4;
+    for (int first = static_cast<int>(threadIdx.x); first < num_vectors;
+         first += kUnroll * kThreads) {
+      float4 v[kUnroll];
+#pragma unroll
+      for (int u = 0; u < kUnroll; ++u) {
+        const int i = first + u * kThreads;
+        if (i < num_vectors) v[u] = __ldg(vectors + i);
+      }
+#pragma unroll
+      for (int u = 0; u < kUnroll; ++u) {
+        const int i = first + u * kThreads;
+        if (i >= num_vectors) break;
+        visit(key_of(v[u].x), 4 * i);
+        visit(key_of(v[u].y), 4 * i + 1);
+        visit(key_of(v[u].z), 4 * i + 2);
+        visit(key_of(v[u].w), 4 * i + 3);
+      }
+    }
+    done = 4 * num_vectors;
+  }
+  for (int i = done + static_cast<int>(threadIdx.x); i < count; i += kThreads)
+    visit(key_of(row[i]), i);
+}
+
 __global__ void __launch_bounds__(kThreads) top_k_kernel(TopKProblem problem) {
   __shared__ Shared shared;
   const int thread = static_cast<int>(threadIdx.x);
@@ -70,6 +106,7 @@ __global__ void __launch_bounds__(kThreads) top_k_kernel(TopKProblem problem) {
   const int count = min(problem.key_counts[token], problem.max_keys);
   const float* row = problem.logits + token * problem.max_keys;
   std::int32_t* out = problem.indices + token * problem.top_k;
+  const bool aligned = problem.max_keys % 4 == 0;
   if (count <= problem.top_k) {
     for (int i = thread; i < problem.top_k; i += kThreads) out[i] = i < count ? i : -1;
     return;
@@ -91,10 +128,15 @@ __global__ void __launch_bounds__(kThreads) top_k_kernel(TopKProblem problem) {
     const std::uint32_t digit_mask = (1U << digit_bits(round)) - 1U;
     for (int i = thread; i < kBins; i += kThreads) shared.histogram[i] = 0;
     __syncthreads();
-    const int size = from_candidates ? static_cast<int>(shared.num_candidates) : count;
-    for (int i = thread; i < size; i += kThreads) {
-      const std::uint32_t key = from_candidates ? shared.candidate_key[i] : key_of(row[i]);
+    const auto count_key = [&](std::uint32_t key, int) {
       if ((key & mask) == prefix) atomicAdd(&shared.histogram[(key >> shift) & digit_mask], 1U);
+    };
+    if (from_candidates) {
+      for (int i = thread; i < static_cast<int>(shared.num_candidates); i += kThreads) {
+        count_key(shared.candidate_key[i], i);
+      }
+    } else {
+      for_each_logit(row, count, aligned, count_key);
     }
     __syncthreads();
     find_bin(shared, wanted);
@@ -103,8 +145,7 @@ __global__ void __launch_bounds__(kThreads) top_k_kernel(TopKProblem problem) {
     wanted -= shared.above;
     if (round == 0 && shared.in_bin <= kMaxCandidates) {
       from_candidates = true;
-      for (int i = thread; i < count; i += kThreads) {
-        const std::uint32_t key = key_of(row[i]);
+      for_each_logit(row, count, aligned, [&](std::uint32_t key, int i) {
         if ((key & mask) > prefix) {
           out[atomicAdd(&shared.num_out, 1U)] = i;
         } else if ((key & mask) == prefix) {
@@ -112,18 +153,22 @@ __global__ void __launch_bounds__(kThreads) top_k_kernel(TopKProblem problem) {
           shared.candidate_key[slot] = key;
           shared.candidate_index[slot] = i;
         }
-      }
+      });
       __syncthreads();
     }
   }
   // `prefix` is the k-th largest key; `wanted` of its equals are kept.
-  const int size = from_candidates ? static_cast<int>(shared.num_candidates) : count;
-  for (int i = thread; i < size; i += kThreads) {
-    const std::uint32_t key = from_candidates ? shared.candidate_key[i] : key_of(row[i]);
-    const std::int32_t index = from_candidates ? shared.candidate_index[i] : i;
+  const auto keep = [&](std::uint32_t key, std::int32_t index) {
     if (key > prefix || (key == prefix && atomicAdd(&shared.num_equal, 1U) < wanted)) {
       out[atomicAdd(&shared.num_out, 1U)] = index;
     }
+  };
+  if (from_candidates) {
+    for (int i = thread; i < static_cast<int>(shared.num_candidates); i += kThreads) {
+      keep(shared.candidate_key[i], shared.candidate_index[i]);
+    }
+  } else {
+    for_each_logit(row, count, aligned, keep);
   }
 }
 

@@ -12,10 +12,11 @@ Claim mhc_pre_claim(std::int32_t num_tokens, std::int32_t hidden, std::int32_t n
   const double columns = static_cast<double>(kMhcStreams) * hidden;
   const double small = kMhcStreams + kMhcStreams * kMhcStreams;
   // A Sinkhorn iteration is a sum and a division per entry, over rows and over columns.
-  return {.bytes = 4.0 * kMhcMixes * columns + tokens * (2.0 * columns + 2.0 * hidden + 4.0 * small) +
-                   2.0 * hidden + 4.0 * (kMhcMixes + 3),
-          .flop = tokens * (2.0 * kMhcMixes * columns + 2.0 * columns + 2.0 * columns + 4.0 * hidden +
-                            64.0 * num_iterations)};
+  return {.bytes = 4.0 * kMhcMixes * columns +
+                   tokens * (2.0 * columns + 2.0 * hidden + 4.0 * small) + 2.0 * hidden +
+                   4.0 * (kMhcMixes + 3),
+          .flop = tokens * (2.0 * kMhcMixes * columns + 2.0 * columns + 2.0 * columns +
+                            4.0 * hidden + 64.0 * num_iterations)};
 }
 
 Claim mhc_post_claim(std::int32_t num_tokens, std::int32_t hidden) {

@@ -13,19 +13,23 @@ __global__ void __launch_bounds__(kThreads) mhc_post_kernel(MhcPostProblem probl
   const int chunk = static_cast<int>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x);
   const std::int64_t token = blockIdx.y;
   if (chunk >= chunks) return;
-  const uint4* in = reinterpret_cast<const uint4*>(problem.residual) + token * kMhcStreams * chunks + chunk;
+  const uint4* in =
+      reinterpret_cast<const uint4*>(problem.residual) + token * kMhcStreams * chunks + chunk;
   float x[kMhcStreams][8];
   float f[8];
 #pragma unroll
-  for (int s = 0; s < kMhcStreams; ++s) device::unpack_bf16x8(device::load_streaming(in + s * chunks), x[s]);
-  device::unpack_bf16x8(
-      device::load_streaming(reinterpret_cast<const uint4*>(problem.sublayer) + token * chunks + chunk), f);
+  for (int s = 0; s < kMhcStreams; ++s)
+    device::unpack_bf16x8(device::load_streaming(in + s * chunks), x[s]);
+  device::unpack_bf16x8(device::load_streaming(reinterpret_cast<const uint4*>(problem.sublayer) +
+                                               token * chunks + chunk),
+                        f);
   const float4 post = __ldg(reinterpret_cast<const float4*>(problem.post) + token);
   const float post_of[kMhcStreams] = {post.x, post.y, post.z, post.w};
   float comb[kMhcStreams][kMhcStreams];
 #pragma unroll
   for (int i = 0; i < kMhcStreams; ++i) {
-    const float4 row = __ldg(reinterpret_cast<const float4*>(problem.comb) + token * kMhcStreams + i);
+    const float4 row =
+        __ldg(reinterpret_cast<const float4*>(problem.comb) + token * kMhcStreams + i);
     comb[i][0] = row.x;
     comb[i][1] = row.y;
     comb[i][2] = row.z;

@@ -1,6 +1,6 @@
-// Two launches. The first is the skinny GEMM: every block owns 128 of the 16384 columns, so that fn is read by
-// all SMs at once, and leaves 24 partial sums and a sum of squares per token. The second, a block per token,
-// adds them up and does the rest.
+// Two launches. The first is the skinny GEMM: every block owns 128 of the 16384 columns, so that fn
+// is read by all SMs at once, and leaves 24 partial sums and a sum of squares per token. The
+// second, a block per token, adds them up and does the rest.
 #include "kernels/common/dependent_launch.cuh"
 #include "kernels/common/tensor_core.cuh"
 #include "kernels/elementwise/row_math.cuh"
@@ -23,8 +23,8 @@ __device__ __forceinline__ std::uint32_t to_tf32(float value) {
   return bits;
 }
 
-// partial[token][block][25]. BF16 inputs are exact in TF32; fn is split into two TF32 terms, which keeps
-// 21 bits of it: the products are as good as binary32's.
+// partial[token][block][25]. BF16 inputs are exact in TF32; fn is split into two TF32 terms, which
+// keeps 21 bits of it: the products are as good as binary32's.
 __global__ void __launch_bounds__(32 * kGemmWarps) mix_kernel(MhcPreProblem problem) {
   __shared__ float sums[kGemmWarps][kTokensPerTile][kPartials];
   device::allow_dependent_launch();
@@ -33,10 +33,10 @@ __global__ void __launch_bounds__(32 * kGemmWarps) mix_kernel(MhcPreProblem prob
   const int group = lane / 4;
   const int pair = lane % 4;
   const std::int64_t columns = std::int64_t{kMhcStreams} * problem.hidden;
-  // The order of the columns does not matter to the sum: a lane takes four consecutive ones as the depth
-  // positions `pair` and `pair + 4` of two instructions.
-  const std::int64_t column0 =
-      static_cast<std::int64_t>(blockIdx.x) * kMhcColumnsPerBlock + warp * kColumnsPerWarp + 4 * pair;
+  // The order of the columns does not matter to the sum: a lane takes four consecutive ones as the
+  // depth positions `pair` and `pair + 4` of two instructions.
+  const std::int64_t column0 = static_cast<std::int64_t>(blockIdx.x) * kMhcColumnsPerBlock +
+                               warp * kColumnsPerWarp + 4 * pair;
   const int token0 = static_cast<int>(blockIdx.y) * kTokensPerTile;
   const int token_low = min(token0 + group, problem.num_tokens - 1);
   const int token_high = min(token0 + group + 8, problem.num_tokens - 1);
@@ -50,7 +50,8 @@ __global__ void __launch_bounds__(32 * kGemmWarps) mix_kernel(MhcPreProblem prob
   for (int s = 0; s < kSteps; ++s) {
 #pragma unroll
     for (int n = 0; n < kMixTiles; ++n) {
-      fn[s][n] = __ldg(reinterpret_cast<const float4*>(problem.fn + (8 * n + group) * columns + column0 + 16 * s));
+      fn[s][n] = __ldg(reinterpret_cast<const float4*>(problem.fn + (8 * n + group) * columns +
+                                                       column0 + 16 * s));
     }
     x[s][0] = __ldg(reinterpret_cast<const uint2*>(x_low + 16 * s));
     x[s][1] = __ldg(reinterpret_cast<const uint2*>(x_high + 16 * s));
@@ -103,7 +104,8 @@ __global__ void __launch_bounds__(32 * kGemmWarps) mix_kernel(MhcPreProblem prob
     if (pair == 0) sums[warp][group + 8 * h][kMhcMixes] = squares[h];
   }
   __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < kTokensPerTile * kPartials; i += 32 * kGemmWarps) {
+  for (int i = static_cast<int>(threadIdx.x); i < kTokensPerTile * kPartials;
+       i += 32 * kGemmWarps) {
     const int token = token0 + i / kPartials;
     if (token >= problem.num_tokens) break;
     float sum = 0.0F;
@@ -125,9 +127,9 @@ __device__ __forceinline__ float reciprocal(float x) {
   return y;
 }
 
-// Normalising rows and columns only ever scales them: m[i][j] = row[i] k[i][j] column[j]. Carrying the two scale
-// vectors instead of the matrix leaves 28 instructions per half iteration, in one thread without exchanges; the 40
-// dependent halves are latency, not work.
+// Normalising rows and columns only ever scales them: m[i][j] = row[i] k[i][j] column[j]. Carrying
+// the two scale vectors instead of the matrix leaves 28 instructions per half iteration, in one
+// thread without exchanges; the 40 dependent halves are latency, not work.
 __device__ void sinkhorn(float (&k)[16], int num_iterations, float epsilon) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -152,7 +154,8 @@ __device__ void sinkhorn(float (&k)[16], int num_iterations, float epsilon) {
     }
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      const float sum = fmaf(k[j], row[0], k[4 + j] * row[1]) + fmaf(k[8 + j], row[2], k[12 + j] * row[3]);
+      const float sum =
+          fmaf(k[j], row[0], k[4 + j] * row[1]) + fmaf(k[8 + j], row[2], k[12 + j] * row[3]);
       column[j] *= reciprocal(fmaf(column[j], sum, epsilon));
     }
   }
@@ -160,7 +163,8 @@ __device__ void sinkhorn(float (&k)[16], int num_iterations, float epsilon) {
   for (int i = 0; i < 16; ++i) k[i] *= row[i / 4] * column[i % 4];
 }
 
-// Sum over the threads below kThreads; the solving warp is elsewhere and takes no part in the barriers.
+// Sum over the threads below kThreads; the solving warp is elsewhere and takes no part in the
+// barriers.
 __device__ __forceinline__ float sum_of_mixing_threads(float value, float* scratch) {
   value = device::warp_sum(value);
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -172,7 +176,8 @@ __device__ __forceinline__ float sum_of_mixing_threads(float value, float* scrat
 
 // Sixteen warps mix the streams; one more solves for the mixing matrix meanwhile.
 template <int kChunks>
-__global__ void __launch_bounds__(kThreads + 32) mix_streams_kernel(MhcPreProblem problem, int num_partials) {
+__global__ void __launch_bounds__(kThreads + 32)
+    mix_streams_kernel(MhcPreProblem problem, int num_partials) {
   __shared__ float of_warp[kThreads / 32][kPartials];
   __shared__ float mixes[kPartials];
   __shared__ float scratch[32];
@@ -192,7 +197,8 @@ __global__ void __launch_bounds__(kThreads + 32) mix_streams_kernel(MhcPreProble
     const int chunk = thread + c * kThreads;
     if (!mixes_streams || chunk >= chunks) break;
 #pragma unroll
-    for (int s = 0; s < kMhcStreams; ++s) raw[c][s] = device::load_streaming(streams + s * chunks + chunk);
+    for (int s = 0; s < kMhcStreams; ++s)
+      raw[c][s] = device::load_streaming(streams + s * chunks + chunk);
   }
   device::wait_for_first_kernel();
 
@@ -200,7 +206,8 @@ __global__ void __launch_bounds__(kThreads + 32) mix_streams_kernel(MhcPreProble
   if (mixes_streams && lane < kPartials) {
     float sum = 0.0F;
 #pragma unroll 8
-    for (int p = warp; p < num_partials; p += kThreads / 32) sum += __ldcg(partials + p * kPartials + lane);
+    for (int p = warp; p < num_partials; p += kThreads / 32)
+      sum += __ldcg(partials + p * kPartials + lane);
     of_warp[warp][lane] = sum;
   }
   __syncthreads();
@@ -211,8 +218,8 @@ __global__ void __launch_bounds__(kThreads + 32) mix_streams_kernel(MhcPreProble
     mixes[thread] = sum;
   }
   __syncthreads();
-  const float inverse_rms =
-      rsqrtf(mixes[kMhcMixes] / static_cast<float>(kMhcStreams * problem.hidden) + problem.norm_epsilon);
+  const float inverse_rms = rsqrtf(
+      mixes[kMhcMixes] / static_cast<float>(kMhcStreams * problem.hidden) + problem.norm_epsilon);
   const auto logit = [&](int i, int of_scale) {
     return mixes[i] * inverse_rms * problem.scale[of_scale] + problem.base[i];
   };
@@ -274,14 +281,15 @@ cudaError_t mhc_pre(const MhcPreProblem& problem, cudaStream_t stream) {
     return cudaErrorInvalidValue;
   }
   const int blocks = kMhcStreams * problem.hidden / kMhcColumnsPerBlock;
-  const dim3 grid(static_cast<unsigned>(blocks),
-                  static_cast<unsigned>((problem.num_tokens + kTokensPerTile - 1) / kTokensPerTile));
+  const dim3 grid(
+      static_cast<unsigned>(blocks),
+      static_cast<unsigned>((problem.num_tokens + kTokensPerTile - 1) / kTokensPerTile));
   mix_kernel<<<grid, 32 * kGemmWarps, 0, stream>>>(problem);
   if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) return error;
   const auto mix_streams =
       problem.hidden <= 8 * kThreads ? mix_streams_kernel<1> : mix_streams_kernel<kMaxChunks>;
-  return launch_dependent(mix_streams, static_cast<unsigned>(problem.num_tokens), kThreads + 32, 0, stream,
-                          problem, blocks);
+  return launch_dependent(mix_streams, static_cast<unsigned>(problem.num_tokens), kThreads + 32, 0,
+                          stream, problem, blocks);
 }
 
 }  // namespace fulcrum::kernels

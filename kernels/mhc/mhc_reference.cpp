@@ -56,7 +56,8 @@ MhcPreReference mhc_pre_reference(const MhcPreProblem& problem) {
       squares += value * value;
       for (int m = 0; m < kMhcMixes; ++m) mix[m] += value * problem.fn[m * columns + c];
     }
-    const double inverse_rms = 1.0 / std::sqrt(squares / static_cast<double>(columns) + problem.norm_epsilon);
+    const double inverse_rms =
+        1.0 / std::sqrt(squares / static_cast<double>(columns) + problem.norm_epsilon);
     const auto logit = [&](int i, int of_scale) {
       return mix[i] * inverse_rms * problem.scale[of_scale] + problem.base[i];
     };
@@ -80,7 +81,8 @@ MhcPreReference mhc_pre_reference(const MhcPreProblem& problem) {
       }
       y_squares += y[d] * y[d];
     }
-    const double scale = 1.0 / std::sqrt(y_squares / static_cast<double>(hidden) + problem.norm_epsilon);
+    const double scale =
+        1.0 / std::sqrt(y_squares / static_cast<double>(hidden) + problem.norm_epsilon);
     for (std::int64_t d = 0; d < hidden; ++d) {
       const double factor = scale * decode_bf16(problem.norm_weight[d]);
       y[d] *= factor;

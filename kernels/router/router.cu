@@ -17,7 +17,8 @@ __device__ __forceinline__ float score_of(float logit) {
 template <int kPerLane>
 __global__ void __launch_bounds__(kThreads) top_k_kernel(RouterProblem problem) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int token = static_cast<int>(blockIdx.x) * kTokensPerBlock + static_cast<int>(threadIdx.x) / 32;
+  const int token =
+      static_cast<int>(blockIdx.x) * kTokensPerBlock + static_cast<int>(threadIdx.x) / 32;
   if (token >= problem.num_tokens) return;
   const float* logits = problem.logits + static_cast<std::int64_t>(token) * (32 * kPerLane);
   float score[kPerLane];
@@ -66,14 +67,16 @@ __global__ void __launch_bounds__(kThreads) top_k_kernel(RouterProblem problem) 
 
 __global__ void __launch_bounds__(kThreads) hash_kernel(RouterProblem problem) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int token = static_cast<int>(blockIdx.x) * kTokensPerBlock + static_cast<int>(threadIdx.x) / 32;
+  const int token =
+      static_cast<int>(blockIdx.x) * kTokensPerBlock + static_cast<int>(threadIdx.x) / 32;
   if (token >= problem.num_tokens) return;
   int expert = 0;
   float score = 0.0F;
   if (lane < problem.top_k) {
     const std::int64_t row = problem.token_ids[token];
     expert = static_cast<int>(problem.expert_of_token[row * problem.top_k + lane]);
-    score = score_of(problem.logits[static_cast<std::int64_t>(token) * problem.num_experts + expert]);
+    score =
+        score_of(problem.logits[static_cast<std::int64_t>(token) * problem.num_experts + expert]);
   }
   const float sum = device::warp_sum(score);
   if (lane < problem.top_k) {

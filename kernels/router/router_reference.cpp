@@ -15,7 +15,8 @@ RouterReference router_reference(const RouterProblem& problem) {
   for (std::int64_t token = 0; token < problem.num_tokens; ++token) {
     double* scores = result.scores.data() + token * experts;
     for (int e = 0; e < experts; ++e) {
-      scores[e] = std::sqrt(std::log1p(std::exp(static_cast<double>(problem.logits[token * experts + e]))));
+      scores[e] =
+          std::sqrt(std::log1p(std::exp(static_cast<double>(problem.logits[token * experts + e]))));
     }
     std::vector<std::int32_t> order(experts);
     double gap = std::numeric_limits<double>::infinity();
@@ -27,7 +28,8 @@ RouterReference router_reference(const RouterProblem& problem) {
     } else {
       std::iota(order.begin(), order.end(), 0);
       const auto biased = [&](std::int32_t e) { return scores[e] + problem.bias[e]; };
-      std::ranges::stable_sort(order, [&](std::int32_t a, std::int32_t b) { return biased(a) > biased(b); });
+      std::ranges::stable_sort(
+          order, [&](std::int32_t a, std::int32_t b) { return biased(a) > biased(b); });
       for (int r = 0; r < top_k && r + 1 < experts; ++r) {
         gap = std::min(gap, biased(order[r]) - biased(order[r + 1]));
       }

@@ -11,8 +11,8 @@ struct RouterReference {
   std::vector<double> scores;         // [tokens, experts], sqrt(softplus(logit))
   std::vector<std::int32_t> experts;  // [tokens, top_k]
   std::vector<double> weights;        // [tokens, top_k]
-  // [tokens]: the smallest gap between neighbours in the order of score + bias among the first top_k + 1.
-  // Below the rounding of binary32 the order is not determined.
+  // [tokens]: the smallest gap between neighbours in the order of score + bias among the first
+  // top_k + 1. Below the rounding of binary32 the order is not determined.
   std::vector<double> gaps;
 };
 

@@ -48,8 +48,9 @@ TEST(KvRow, EncodingAndDecodingStaysWithinHalfAnUlpOfTheFormat) {
     encode_kv_row(values, p.pool, row);
     const auto decoded = decode_kv_row(p.pool, row);
     for (int d = 0; d < kKvHeadDim; ++d) {
-      // E4M3 has three fraction bits (half an ulp is 2^-4 of the value), BF16 seven; below the normal range of the
-      // scaled value E4M3 steps by 2^-9 of the scale, which is at most amax / 224 < 2^-3.
+      // E4M3 has three fraction bits (half an ulp is 2^-4 of the value), BF16 seven; below the
+      // normal range of the scaled value E4M3 steps by 2^-9 of the scale, which is at most amax /
+      // 224 < 2^-3.
       const double bound = d < kKvFp8Values ? std::max(0x1p-4 * std::fabs(values[d]), 0x1p-13)
                                             : 0x1p-8 * std::fabs(values[d]);
       EXPECT_NEAR(decoded[d], values[d], bound) << row << " " << d;
@@ -95,7 +96,8 @@ struct TwoRowProblem {
 };
 
 TEST(SparseMlaReference, EqualScoresAverageTheRowsOfWindowAndSelection) {
-  // All scores are zero: (1 + 3) / 2. The hole in the window and the slot beyond the count are not rows.
+  // All scores are zero: (1 + 3) / 2. The hole in the window and the slot beyond the count are not
+  // rows.
   const TwoRowProblem p;
   const auto result = sparse_mla_reference(p.problem);
   EXPECT_DOUBLE_EQ(result.out[0], 2.0);
@@ -110,7 +112,8 @@ TEST(SparseMlaReference, SinkTakesItsShareOfTheSoftmax) {
 }
 
 TEST(SparseMlaReference, ScoresWeighTheRowsExponentially) {
-  // q . k = 512 q_i k: with q_i = 2^-10, scores are 0.5 and 1.5; weight of the second row e / (1 + e).
+  // q . k = 512 q_i k: with q_i = 2^-10, scores are 0.5 and 1.5; weight of the second row e / (1 +
+  // e).
   TwoRowProblem p;
   std::fill(p.query.begin(), p.query.end(), encode_bf16(0x1p-10F));
   const double weight = std::exp(1.0) / (1.0 + std::exp(1.0));
@@ -127,8 +130,8 @@ TEST(SparseMlaReference, NoRowAndNoSinkGiveZero) {
 TEST(SparseMlaPlan, BlocksFillTheDeviceOnceAndNeverMoreThanOnce) {
   for (const int heads : {16, 32, 64, 128}) {
     for (int tokens = 1; tokens <= 256; tokens *= 2) {
-      const SparseMlaShape shape{.num_tokens = tokens, .num_heads = heads, .window_width = 128,
-                                 .compressed_width = 512};
+      const SparseMlaShape shape{
+          .num_tokens = tokens, .num_heads = heads, .window_width = 128, .compressed_width = 512};
       const SparseMlaPlan plan = plan_sparse_mla(shape, 132, 232448, 233472);
       ASSERT_GT(plan.heads_per_block, 0);
       EXPECT_EQ(heads % plan.heads_per_block, 0);
@@ -144,18 +147,21 @@ TEST(SparseMlaPlan, BlocksFillTheDeviceOnceAndNeverMoreThanOnce) {
 
 TEST(SparseMlaPlan, SmallSharedMemoryTakesTheSmallHeadTile) {
   // sm_120: 99 KiB per block, 100 KiB per SM.
-  const SparseMlaShape shape{.num_tokens = 4, .num_heads = 64, .window_width = 128, .compressed_width = 512};
+  const SparseMlaShape shape{
+      .num_tokens = 4, .num_heads = 64, .window_width = 128, .compressed_width = 512};
   EXPECT_EQ(plan_sparse_mla(shape, 188, 101376, 102400).heads_per_block, 16);
   EXPECT_EQ(plan_sparse_mla(shape, 188, 48 * 1024, 102400).heads_per_block, 0);
 }
 
 TEST(SparseMlaClaim, CountsRowsOnceForSplitKAndOncePerHeadForTheRowLoop) {
-  const SparseMlaShape shape{.num_tokens = 1, .num_heads = 64, .window_width = 128, .compressed_width = 512};
+  const SparseMlaShape shape{
+      .num_tokens = 1, .num_heads = 64, .window_width = 128, .compressed_width = 512};
   const Claim split = sparse_mla_claim(shape, 640.0);
   // 640 rows x (584 + 4) bytes, two counts, query and output 64 x 512 x 2 bytes each, 64 sinks.
   EXPECT_DOUBLE_EQ(split.bytes, 640.0 * 588.0 + 8.0 + 2.0 * 65536.0 + 256.0);
   EXPECT_DOUBLE_EQ(split.flop, 640.0 * 64.0 * 2048.0);
-  EXPECT_DOUBLE_EQ(sparse_mla_row_loop_claim(shape, 640.0).bytes - split.bytes, 63.0 * 640.0 * 588.0);
+  EXPECT_DOUBLE_EQ(sparse_mla_row_loop_claim(shape, 640.0).bytes - split.bytes,
+                   63.0 * 640.0 * 588.0);
   // The row loop computes over the padded width: fewer valid rows do not make it cheaper.
   EXPECT_DOUBLE_EQ(sparse_mla_row_loop_claim(shape, 10.0).flop, split.flop);
 }

@@ -1,4 +1,5 @@
-// Hand-derived checks of the references of the indexer, compressor, mHC, router, head and row-wise kernels.
+// Hand-derived checks of the references of the indexer, compressor, mHC, router, head and row-wise
+// kernels.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -48,12 +49,14 @@ TEST(Sampling, DrawsFollowTheSoftmaxAtTheTemperature) {
                                                    .temperatures = &temperature,
                                                    .seed = 17,
                                                    .step = static_cast<std::uint64_t>(step)});
-    ++drawn[static_cast<std::size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin())];
+    ++drawn[static_cast<std::size_t>(std::max_element(scores.begin(), scores.end()) -
+                                     scores.begin())];
   }
   for (int i = 0; i < 4; ++i) {
     const double p = 0.1 * (i + 1);
     // Four standard deviations of a binomial.
-    EXPECT_NEAR(drawn[static_cast<std::size_t>(i)], kDraws * p, 4.0 * std::sqrt(kDraws * p * (1.0 - p)));
+    EXPECT_NEAR(drawn[static_cast<std::size_t>(i)], kDraws * p,
+                4.0 * std::sqrt(kDraws * p * (1.0 - p)));
   }
 }
 
@@ -86,7 +89,8 @@ TEST(MhcPost, SourceStreamIsTheRowOfTheMixingMatrix) {
   // comb[1][2] = 1 and nothing else: stream 1 becomes stream 2; post adds 3 f to stream 0.
   std::vector<std::uint16_t> residual(4 * 8);
   for (int s = 0; s < 4; ++s) {
-    for (int d = 0; d < 8; ++d) residual[static_cast<std::size_t>(8 * s + d)] = encode_bf16(static_cast<float>(s + 1));
+    for (int d = 0; d < 8; ++d)
+      residual[static_cast<std::size_t>(8 * s + d)] = encode_bf16(static_cast<float>(s + 1));
   }
   const std::vector<std::uint16_t> sublayer(8, encode_bf16(2.0F));
   const std::vector<float> post = {3.0F, 0.0F, 0.0F, 0.0F};
@@ -110,8 +114,11 @@ TEST(Router, BiasSteersTheChoiceButNotTheWeight) {
   std::vector<float> bias(128, 0.0F);
   bias[1] = 0.5F;
   bias[3] = 1.0F;
-  const auto result = router_reference(
-      {.num_tokens = 1, .num_experts = 128, .top_k = 2, .logits = logits.data(), .bias = bias.data()});
+  const auto result = router_reference({.num_tokens = 1,
+                                        .num_experts = 128,
+                                        .top_k = 2,
+                                        .logits = logits.data(),
+                                        .bias = bias.data()});
   EXPECT_EQ(result.experts, (std::vector<std::int32_t>{3, 1}));
   EXPECT_DOUBLE_EQ(result.weights[0], 0.75);
   EXPECT_DOUBLE_EQ(result.weights[1], 0.75);
@@ -154,7 +161,8 @@ TEST(Hadamard, IsOrthonormalAndItsOwnInverse) {
 TEST(TopK, ViolationsAreNamed) {
   const std::vector<float> logits = {1.0F, 5.0F, 3.0F, 4.0F};
   const std::int32_t count = 4;
-  const TopKProblem problem{.num_tokens = 1, .max_keys = 4, .top_k = 2, .logits = logits.data(), .key_counts = &count};
+  const TopKProblem problem{
+      .num_tokens = 1, .max_keys = 4, .top_k = 2, .logits = logits.data(), .key_counts = &count};
   const std::vector<std::int32_t> right = {3, 1};
   const std::vector<std::int32_t> smaller = {1, 2};
   const std::vector<std::int32_t> twice = {1, 1};
@@ -168,20 +176,27 @@ TEST(TopK, ViolationsAreNamed) {
 }
 
 TEST(Compressor, EqualGatesAverageBothHalvesOfTheOverlap) {
-  // Ratio 4 with overlap at position 7: the first half of positions 0-3 and the second half of 4-7. Values are the
-  // position in the first half and 10 + position in the second: mean of 0,1,2,3,14,15,16,17 = 8.5 in every
-  // dimension, which RMSNorm turns into 1; angle zero at the group's first position leaves the rotary part.
-  const CompressorShape shape{.num_requests = 1, .tokens_per_request = 1, .ratio = 4, .overlap = true,
-                              .ring_rows = 8, .kind = CompressedRow::kAttention};
+  // Ratio 4 with overlap at position 7: the first half of positions 0-3 and the second half of 4-7.
+  // Values are the position in the first half and 10 + position in the second: mean of
+  // 0,1,2,3,14,15,16,17 = 8.5 in every dimension, which RMSNorm turns into 1; angle zero at the
+  // group's first position leaves the rotary part.
+  const CompressorShape shape{.num_requests = 1,
+                              .tokens_per_request = 1,
+                              .ratio = 4,
+                              .overlap = true,
+                              .ring_rows = 8,
+                              .kind = CompressedRow::kAttention};
   const std::size_t width = static_cast<std::size_t>(compressor_width(shape));
   const std::size_t dim = width / 2;
   std::vector<float> values(8 * width);
   const std::vector<float> scores(8 * width, 0.5F);
   for (std::size_t p = 0; p < 8; ++p) {
-    for (std::size_t c = 0; c < width; ++c) values[p * width + c] = static_cast<float>(p + (c < dim ? 0 : 10));
+    for (std::size_t c = 0; c < width; ++c)
+      values[p * width + c] = static_cast<float>(p + (c < dim ? 0 : 10));
   }
   std::vector<float> projected(2 * width, 0.0F);
-  std::copy(values.begin() + static_cast<std::ptrdiff_t>(7 * width), values.end(), projected.begin());
+  std::copy(values.begin() + static_cast<std::ptrdiff_t>(7 * width), values.end(),
+            projected.begin());
   const std::vector<float> ape(4 * width, 0.5F);
   const std::vector<std::uint16_t> norm_weight(dim, encode_bf16(1.0F));
   std::vector<float> cos_sin(8 * 64, 0.0F);
@@ -207,10 +222,16 @@ TEST(Compressor, EqualGatesAverageBothHalvesOfTheOverlap) {
 }
 
 TEST(Compressor, ClaimOfAPlainTokenIsItsStateWrite) {
-  const CompressorShape shape{.num_requests = 16, .tokens_per_request = 1, .ratio = 4, .overlap = true,
-                              .ring_rows = 8, .kind = CompressedRow::kAttention};
-  // 1024 values and gates read and written in FP32, a row number, position and slot, four rows of positional bias.
-  EXPECT_DOUBLE_EQ(compressor_claim(shape, 0.0).bytes, 16 * (16.0 * 1024 + 4) + 8.0 * 16 + 4.0 * 1024 * 4);
+  const CompressorShape shape{.num_requests = 16,
+                              .tokens_per_request = 1,
+                              .ratio = 4,
+                              .overlap = true,
+                              .ring_rows = 8,
+                              .kind = CompressedRow::kAttention};
+  // 1024 values and gates read and written in FP32, a row number, position and slot, four rows of
+  // positional bias.
+  EXPECT_DOUBLE_EQ(compressor_claim(shape, 0.0).bytes,
+                   16 * (16.0 * 1024 + 4) + 8.0 * 16 + 4.0 * 1024 * 4);
 }
 
 TEST(GroupQuantize, PowerOfTwoScaleIsTheSmallestThatHoldsTheGroup) {
@@ -220,8 +241,11 @@ TEST(GroupQuantize, PowerOfTwoScaleIsTheSmallestThatHoldsTheGroup) {
   in[128] = encode_bf16(448.0F);
   std::vector<std::uint8_t> codes(256);
   std::vector<std::uint8_t> scales(2);
-  group_quantize_reference(
-      {.num_rows = 1, .dim = 256, .in = in.data(), .codes = codes.data(), .scales_e8m0 = scales.data()});
+  group_quantize_reference({.num_rows = 1,
+                            .dim = 256,
+                            .in = in.data(),
+                            .codes = codes.data(),
+                            .scales_e8m0 = scales.data()});
   EXPECT_EQ(decode_e8m0(scales[0]), 2.0F);
   // 672 / 2 = 336 lies half-way between 320 (code ...010) and 352 (...011): ties to even.
   EXPECT_EQ(decode_e4m3(codes[0]), 320.0F);
@@ -230,9 +254,9 @@ TEST(GroupQuantize, PowerOfTwoScaleIsTheSmallestThatHoldsTheGroup) {
 }
 
 TEST(Swiglu, ClampsTheGateAboveAndTheUpPathOnBothSides) {
-  const std::vector<std::uint16_t> in = {encode_bf16(20.0F), encode_bf16(-50.0F), encode_bf16(0.0F),
-                                         encode_bf16(1.0F), encode_bf16(30.0F), encode_bf16(-30.0F),
-                                         encode_bf16(7.0F), encode_bf16(2.0F)};
+  const std::vector<std::uint16_t> in = {
+      encode_bf16(20.0F), encode_bf16(-50.0F), encode_bf16(0.0F), encode_bf16(1.0F),
+      encode_bf16(30.0F), encode_bf16(-30.0F), encode_bf16(7.0F), encode_bf16(2.0F)};
   const auto out = swiglu_reference({.num_rows = 1, .width = 4, .in = in.data()});
   EXPECT_NEAR(out[0], 10.0 / (1.0 + std::exp(-10.0)) * 10.0, 1e-12);
   EXPECT_NEAR(out[1], -50.0 / (1.0 + std::exp(50.0)) * -10.0, 1e-12);
@@ -250,7 +274,8 @@ TEST(Rope, InverseUndoesTheRotation) {
   const std::int32_t position = 0;
   const auto rotated = inverse_rope_reference(
       {.num_tokens = 1, .num_heads = 1, .rope = {table.data(), &position}, .heads = heads.data()});
-  // (1 + i) conj(e^{i a}) = (cos a + sin a) + i (cos a - sin a); the part without position is untouched.
+  // (1 + i) conj(e^{i a}) = (cos a + sin a) + i (cos a - sin a); the part without position is
+  // untouched.
   EXPECT_EQ(rotated[447], 1.0);
   EXPECT_NEAR(rotated[448 + 2 * 5], std::cos(0.5) + std::sin(0.5), 1e-7);
   EXPECT_NEAR(rotated[448 + 2 * 5 + 1], std::cos(0.5) - std::sin(0.5), 1e-7);

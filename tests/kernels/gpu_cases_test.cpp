@@ -13,12 +13,12 @@ std::optional<DeviceTraits> device_traits() {
   if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) return std::nullopt;
   cudaDeviceProp properties{};
   FULCRUM_CUDA_CHECK(cudaGetDeviceProperties(&properties, 0));
-  return DeviceTraits{
-      .compute_capability = 10 * properties.major + properties.minor,
-      .num_sms = properties.multiProcessorCount,
-      .l2_bytes = properties.l2CacheSize,
-      .memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem),
-      .shared_memory_per_block_bytes = static_cast<std::int64_t>(properties.sharedMemPerBlockOptin)};
+  return DeviceTraits{.compute_capability = 10 * properties.major + properties.minor,
+                      .num_sms = properties.multiProcessorCount,
+                      .l2_bytes = properties.l2CacheSize,
+                      .memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem),
+                      .shared_memory_per_block_bytes =
+                          static_cast<std::int64_t>(properties.sharedMemPerBlockOptin)};
 }
 
 std::vector<std::string> kernels_with_outputs() {

@@ -1,12 +1,14 @@
-// Indexer logits on Hopper: the E4M3 codes go to the tensor cores as they are. A page of 64 keys is the 64 x 128
-// operand A, the 64 heads are B; a block of one warpgroup walks pages that cp.async brings in three ahead.
+// Indexer logits on Hopper: the E4M3 codes go to the tensor cores as they are. A page of 64 keys is
+// the 64 x 128 operand A, the 64 heads are B; a block of one warpgroup walks pages that cp.async
+// brings in three ahead.
 //
-// Per page and SM at 1.755 GHz: 8448 bytes at 1/132 of 4.58 TB/s take 427 cycles, the 64 x 64 x 128 product 123 at
-// the E4M3 peak, ReLU and head weights about 100 issue cycles of four warps: reading dominates. The portable kernel
-// needs 64 mma.sync of FP16 per 16 keys, 6.4 cycles a key at best, as long as the read alone.
+// Per page and SM at 1.755 GHz: 8448 bytes at 1/132 of 4.58 TB/s take 427 cycles, the 64 x 64 x 128
+// product 123 at the E4M3 peak, ReLU and head weights about 100 issue cycles of four warps: reading
+// dominates. The portable kernel needs 64 mma.sync of FP16 per 16 keys, 6.4 cycles a key at best,
+// as long as the read alone.
 //
-// FP8 wgmma sums with about 14 fractional bits (DeepSeek-V3 technical report, section 3.3.2), which is what engines
-// on this architecture compute too.
+// FP8 wgmma sums with about 14 fractional bits (DeepSeek-V3 technical report, section 3.3.2), which
+// is what engines on this architecture compute too.
 #include "kernels/indexer/indexer_launch.h"
 #include "kernels/indexer/sm_90/wgmma.cuh"
 
@@ -16,6 +18,7 @@ namespace {
 constexpr int kThreads = 128;
 constexpr int kStages = 4;
 constexpr int kBlocksPerSm = 5;
+constexpr int kMaxPagesPerBlock = kThreads;  // their numbers are fetched once, by one thread each
 constexpr int kTileBytes = kIndexDim * kIndexPageRows;
 static_assert(kIndexDim == 128 && kIndexPageRows == 64 && kIndexHeads == 64);
 
@@ -23,14 +26,16 @@ struct Shared {
   alignas(1024) std::uint8_t query[kIndexHeads * kIndexDim];
   alignas(1024) std::uint8_t keys[kStages][kTileBytes];
   alignas(16) float scales[kStages][kIndexPageRows];
+  std::int32_t page_numbers[kMaxPagesPerBlock];
 };
 
 __device__ __forceinline__ void copy_tile(std::uint8_t* tile, const std::uint8_t* rows) {
 #pragma unroll
   for (int i = 0; i < kTileBytes / 16 / kThreads; ++i) {
     const int chunk = static_cast<int>(threadIdx.x) + i * kThreads;
-    device::copy_async_16(device::shared_address(tile + device::swizzled_offset(chunk / 8, chunk % 8)),
-                          rows + 16 * chunk);
+    device::copy_async_16(
+        device::shared_address(tile + device::swizzled_offset(chunk / 8, chunk % 8)),
+        rows + 16 * chunk);
   }
 }
 
@@ -38,8 +43,8 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     index_logits_sm90_kernel(IndexLogitsProblem problem, int pages_per_block) {
   extern __shared__ unsigned char shared_bytes[];
   // The swizzle needs 1024-byte tiles; dynamic shared memory promises 16.
-  auto& shared = *reinterpret_cast<Shared*>((reinterpret_cast<std::uintptr_t>(shared_bytes) + 1023) &
-                                            ~std::uintptr_t{1023});
+  auto& shared = *reinterpret_cast<Shared*>(
+      (reinterpret_cast<std::uintptr_t>(shared_bytes) + 1023) & ~std::uintptr_t{1023});
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread % 32;
   const int pair = lane % 4;
@@ -51,9 +56,12 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
   if (begin >= end) return;
   const std::int32_t* table = problem.page_table + token * (problem.max_keys / kIndexPageRows);
 
+  if (thread < end - begin) shared.page_numbers[thread] = table[begin + thread];
+  __syncthreads();
   const auto fetch = [&](int page, int stage) {
     if (page < end) {
-      const std::uint8_t* rows = problem.pool.pages + table[page] * problem.pool.page_stride_bytes;
+      const std::uint8_t* rows =
+          problem.pool.pages + shared.page_numbers[page - begin] * problem.pool.page_stride_bytes;
       copy_tile(shared.keys[stage], rows);
       if (thread < kIndexPageRows / 4) {
         device::copy_async_16(device::shared_address(&shared.scales[stage][4 * thread]),
@@ -68,25 +76,27 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
   float2 weight[8];
 #pragma unroll
   for (int j = 0; j < 8; ++j) {
-    weight[j] = __ldg(reinterpret_cast<const float2*>(problem.weights + token * kIndexHeads + 8 * j) + pair);
+    weight[j] = __ldg(
+        reinterpret_cast<const float2*>(problem.weights + token * kIndexHeads + 8 * j) + pair);
   }
 
   int stage = 0;
   for (int page = begin; page < end; ++page) {
     device::copy_async_wait<kStages - 2>();
     device::fence_for_async_proxy();
-    __syncthreads();  // All parts of the tile are there, and the tile before it has been read by all.
-    fetch(page + kStages - 1, (stage + kStages - 1) % kStages);
-
+    __syncthreads();  // All parts of the tile are there, and the tile before it has been read by
+                      // all.
     float d[32];
     const std::uint64_t a = device::swizzled_descriptor(shared.keys[stage]);
     const std::uint64_t b = device::swizzled_descriptor(shared.query);
     device::warpgroup_arrive();
 #pragma unroll
     for (int k = 0; k < kIndexDim / 32; ++k) {
-      device::wgmma_64x64x32(d, a + k * device::kDescriptorStep32, b + k * device::kDescriptorStep32, k > 0);
+      device::wgmma_64x64x32(d, a + k * device::kDescriptorStep32,
+                             b + k * device::kDescriptorStep32, k > 0);
     }
     device::warpgroup_commit();
+    fetch(page + kStages - 1, (stage + kStages - 1) % kStages);
     const int row = 16 * (thread / 32) + lane / 4;
     const float scale[2] = {shared.scales[stage][row], shared.scales[stage][row + 8]};
     device::warpgroup_wait();
@@ -121,16 +131,18 @@ cudaError_t index_logits_sm90(const IndexLogitsProblem& problem, cudaStream_t st
   constexpr int kSharedBytes = static_cast<int>(sizeof(Shared)) + 1024;
   int device = 0;
   int num_sms = 0;
-  cudaError_t error = cudaFuncSetAttribute(index_logits_sm90_kernel,
-                                           cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
+  cudaError_t error = cudaFuncSetAttribute(
+      index_logits_sm90_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
   if (error == cudaSuccess) error = cudaGetDevice(&device);
   if (error == cudaSuccess) {
     error = cudaDeviceGetAttribute(&num_sms, cudaDevAttrMultiProcessorCount, device);
   }
   if (error != cudaSuccess) return error;
   const int pages = problem.max_keys / kIndexPageRows;
-  const int blocks_per_token = (kBlocksPerSm * num_sms + problem.num_tokens - 1) / problem.num_tokens;
-  const int pages_per_block = (pages + blocks_per_token - 1) / blocks_per_token;
+  const int blocks_per_token =
+      (kBlocksPerSm * num_sms + problem.num_tokens - 1) / problem.num_tokens;
+  const int even_share = (pages + blocks_per_token - 1) / blocks_per_token;
+  const int pages_per_block = even_share < kMaxPagesPerBlock ? even_share : kMaxPagesPerBlock;
   const dim3 grid(static_cast<unsigned>((pages + pages_per_block - 1) / pages_per_block),
                   static_cast<unsigned>(problem.num_tokens));
   index_logits_sm90_kernel<<<grid, kThreads, kSharedBytes, stream>>>(problem, pages_per_block);

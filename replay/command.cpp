@@ -50,6 +50,21 @@ void print_list() {
   }
 }
 
+int predict(const ReplayOptions& options) {
+  std::unique_ptr<MeasurementFile> file;
+  if (!options.out_path.empty()) file = std::make_unique<MeasurementFile>(options.out_path);
+  for (const PlanItem& item : options.items) {
+    if (!item.time || item.kernel->family == "selftest") continue;
+    const std::string line = prediction_to_line(item, options.roofline);
+    if (file) {
+      file->write(line);
+    } else {
+      std::printf("%s\n", line.c_str());
+    }
+  }
+  return 0;
+}
+
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
@@ -167,6 +182,7 @@ int run_replay_command(int argc, char** argv) {
     switch (options.action) {
       case ReplayOptions::Action::kHelp: std::printf("%s", options.help_text.c_str()); return 0;
       case ReplayOptions::Action::kList: print_list(); return 0;
+      case ReplayOptions::Action::kPredict: return predict(options);
       case ReplayOptions::Action::kRun: return run(options, argc, argv);
     }
   } catch (const std::exception& error) {

@@ -37,6 +37,37 @@ std::vector<LaunchMode> parse_launch(const std::string& text) {
   throw std::invalid_argument("--launch: found '" + text + "', allowed: single, graph, both");
 }
 
+Roofline parse_roofline(const std::string& text) {
+  Roofline roofline;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    const std::size_t equals = part.find('=');
+    const std::string key = part.substr(0, equals);
+    std::size_t used = 0;
+    const std::string digits = equals == std::string::npos ? "" : part.substr(equals + 1);
+    double value = 0;
+    try {
+      value = std::stod(digits, &used);
+    } catch (const std::exception&) {
+      used = 0;
+    }
+    double* target = key == "bytes_per_second"  ? &roofline.bytes_per_second
+                     : key == "flop_per_second" ? &roofline.flop_per_second
+                     : key == "launch_seconds"  ? &roofline.launch_seconds
+                                                : nullptr;
+    if (target == nullptr || used == 0 || used != digits.size() || value <= 0) {
+      throw std::invalid_argument("--predict: found '" + part +
+                                  "', allowed: bytes_per_second, flop_per_second, launch_seconds, each a "
+                                  "positive number");
+    }
+    *target = value;
+  }
+  if (roofline.bytes_per_second <= 0 || roofline.flop_per_second <= 0) {
+    throw std::invalid_argument("--predict needs bytes_per_second and flop_per_second");
+  }
+  return roofline;
+}
+
 po::options_description describe(ReplayOptions& options) {
   po::options_description visible("Options");
   // clang-format off
@@ -55,6 +86,9 @@ po::options_description describe(ReplayOptions& options) {
     ("out,o", po::value<std::string>(&options.out_path),
      "measurement file to append to; entries that it already holds from this device and build are kept")
     ("remeasure", "measure again what the file already holds")
+    ("predict", po::value<std::string>(),
+     "print what a roofline predicts for the items instead of running them (needs no GPU): "
+     "'bytes_per_second=4.8e12,flop_per_second=989e12,launch_seconds=1e-6'")
     ("seed", po::value<std::uint64_t>(&options.worker.seed)->default_value(1), "of the random inputs")
     ("precision", po::value<double>(&options.worker.stopping.relative_half_width)
                       ->default_value(options.worker.stopping.relative_half_width),
@@ -146,6 +180,10 @@ ReplayOptions parse_options(int argc, const char* const* argv) {
     options.action = ReplayOptions::Action::kList;
   } else {
     options.items = items_for(values);
+    if (values.count("predict") > 0) {
+      options.action = ReplayOptions::Action::kPredict;
+      options.roofline = parse_roofline(values["predict"].as<std::string>());
+    }
   }
   return options;
 }

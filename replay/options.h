@@ -5,16 +5,18 @@
 #include <vector>
 
 #include "replay/plan.h"
+#include "replay/roofline.h"
 #include "replay/worker.h"
 
 namespace fulcrum::replay {
 
 struct ReplayOptions {
-  enum class Action { kHelp, kList, kRun };
+  enum class Action { kHelp, kList, kPredict, kRun };
   Action action = Action::kRun;
   std::string help_text;
   std::vector<PlanItem> items;
   std::string out_path;  // Empty: only what is printed.
+  Roofline roofline;     // kPredict only.
   bool remeasure = false;
   WorkerOptions worker;
   double item_timeout_seconds = 120;

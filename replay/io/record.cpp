@@ -159,6 +159,25 @@ std::string entry_to_line(const EntryResult& entry, const std::string& session_i
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+std::string prediction_to_line(const PlanItem& item, const Roofline& roofline) {
+  const kernels::Claim claim = item.kernel->claim(item.shape);
+  const Json json = {{"schema", kMeasurementSchema},
+                     {"record", "prediction"},
+                     {"kernel", item.kernel->name},
+                     {"family", item.kernel->family},
+                     {"shape", shape_to_json(item.shape)},
+                     {"cache", to_string(item.cache)},
+                     {"launch", to_string(item.launch)},
+                     {"claimed_bytes", claim.bytes},
+                     {"claimed_flop", claim.flop},
+                     {"predicted_seconds", roofline_seconds(claim, roofline)},
+                     {"roofline",
+                      {{"bytes_per_second", roofline.bytes_per_second},
+                       {"flop_per_second", roofline.flop_per_second},
+                       {"launch_seconds", roofline.launch_seconds}}}};
+  return json.dump();
+}
+
 LineSummary summarize_line(const std::string& entry_line) {
   const Json json = Json::parse(entry_line);
   LineSummary summary{json.at("status"), json.at("status")};

@@ -12,6 +12,7 @@
 #include "kernels/common/claim.h"
 #include "replay/nvml.h"
 #include "replay/plan.h"
+#include "replay/roofline.h"
 #include "replay/verification.h"
 
 namespace fulcrum::replay {
@@ -54,6 +55,9 @@ std::string session_to_line(const Session& session);
 // Throws std::runtime_error on a line that is not a session record.
 Session session_from_line(const std::string& line);
 std::string entry_to_line(const EntryResult& entry, const std::string& session_id);
+
+// A "prediction" record of a timed item, with the parameters that it came from.
+std::string prediction_to_line(const PlanItem& item, const Roofline& roofline);
 
 // One readable line for a stored entry line: status, time, spread, achieved rates.
 struct LineSummary {

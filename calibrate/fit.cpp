@@ -134,7 +134,6 @@ SeriesFit fit_rows(const Family& family, const SeriesKey& key, const LawDevice& 
   LeastSquaresOptions polish;
   polish.loss = Loss::kHuber;
   polish.max_iterations = options.max_iterations;
-  polish.cost_tolerance = 1e-5;
   polish.step_tolerance = 1e-7;
   polish.seed = options.seed;
   Eigen::VectorXd x(static_cast<Eigen::Index>(parameters.size()));
@@ -145,6 +144,7 @@ SeriesFit fit_rows(const Family& family, const SeriesKey& key, const LawDevice& 
   LeastSquaresSummary summary;
   std::vector<double> residuals = residuals_at(problem, x);
   for (int pass = 0; pass < 2; ++pass) {
+    polish.cost_tolerance = pass == 0 ? 1e-4 : 1e-5;
     polish.loss_scale = residuals.empty() ? kFirstLossScale : loss_scale(residuals);
     summary = solve(problem, polish);
     if (summary.termination == Termination::kInvalidStart) break;

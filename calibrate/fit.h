@@ -26,7 +26,7 @@ struct FitOptions {
   int num_starts = 8;                ///< at least; up to four times as many where rows are few
   int start_row_budget = 6400;       ///< rows times starts aimed at
   std::size_t max_start_rows = 400;  ///< rows that choose among the starts
-  std::size_t max_rows = 3000;       ///< rows of the final fit; more are thinned evenly
+  std::size_t max_rows = 2500;       ///< rows of the final fit; more are thinned evenly
   int max_iterations = 40;
   std::uint64_t seed = 1;
 };

@@ -53,16 +53,8 @@ double seconds_of(const SplitScanLaw<double>& law, const Launch& launch, const L
                             device);
 }
 
-/// Tiling of autotuned CUTLASS and Marlin grouped GEMMs: 64 x 128 tiles of 128 bytes of k stand for
-/// the menu, as in the fits (calibrate/families/moe.cpp).
-constexpr MoeKernelTraits grouped_traits(double tile_k) {
-  MoeKernelTraits traits;
-  traits.tile = {2, 128.0, tile_k};
-  traits.many_tile = traits.tile;
-  return traits;
-}
-constexpr MoeKernelTraits kGroupedTraits = grouped_traits(128.0);
-constexpr MoeKernelTraits kGroupedBf16Traits = grouped_traits(64.0);
+constexpr MoeKernelTraits kGroupedTraits = grouped_moe(/*bf16=*/false);
+constexpr MoeKernelTraits kGroupedBf16Traits = grouped_moe(/*bf16=*/true);
 
 double seconds_of(const MoeCost& cost, const Launch& launch, const LawDevice& device) {
   MoeWork work;
@@ -76,8 +68,9 @@ Law make_moe(std::span<const double> p) {
   return MoeCost{MoeLaw<double>::from(p.first<MoeLaw<double>::kNumParameters>()), traits};
 }
 
-double seconds_of(const SlotMoeLaw<double>& law, const Launch& launch, const LawDevice& device) {
-  return slot_moe_seconds(law, std::get<MoeLaunch>(launch), device);
+double seconds_of(const SlotGemvLaw<double>& law, const Launch& launch, const LawDevice& device) {
+  const auto& experts = std::get<MoeLaunch>(launch);
+  return slot_gemv_seconds(law, experts, expected_distinct_experts(experts), device);
 }
 
 double seconds_of(const ElementwiseLaw<double>& law, const Launch& launch,
@@ -165,7 +158,7 @@ std::vector<LawInfo> build_table() {
       {"moe_grouped_bf16", kMoeParameters, make_moe<&kGroupedBf16Traits>, accepts<MoeLaunch>},
       entry<ElementwiseLaw, ElementwiseLaunch>("elementwise", kElementwiseParameters),
       entry<MhcLaw, MhcLaunch>("mhc", kMhcParameters),
-      entry<SlotMoeLaw, MoeLaunch>("slot_moe", kSlotMoeParameters),
+      entry<SlotGemvLaw, MoeLaunch>("slot_gemv", kSlotGemvParameters),
       {"nccl_pcie", CollectiveParameters<&kNcclPcie>::kAll, make_collective<&kNcclPcie>,
        accepts<CollectiveLaunch>},
       {"nccl_pcie_ll", CollectiveParameters<&kNcclPcie>::kAll, make_low_latency,

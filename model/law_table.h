@@ -14,10 +14,11 @@
 #include "model/laws/law_device.h"
 #include "model/laws/mhc.h"
 #include "model/laws/moe.h"
+#include "model/laws/moe_kernels.h"
 #include "model/laws/parameter_info.h"
 #include "model/laws/roofline.h"
 #include "model/laws/row_loop_attention.h"
-#include "model/laws/slot_moe.h"
+#include "model/laws/slot_gemv.h"
 #include "model/laws/split_k_attention.h"
 #include "model/step_graph.h"
 
@@ -54,7 +55,7 @@ struct CollectiveCost {
 using Law =
     std::variant<FusedLaw, RooflineLaw<double>, GemmCost, RowLoopCost, SplitKAttentionLaw<double>,
                  DenseScanLaw<double>, SplitScanLaw<double>, MoeCost, ElementwiseLaw<double>,
-                 MhcLaw<double>, CollectiveCost, SlotMoeLaw<double>>;
+                 MhcLaw<double>, CollectiveCost, SlotGemvLaw<double>>;
 
 struct LawInfo {
   std::string_view name;

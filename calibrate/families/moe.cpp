@@ -1,7 +1,11 @@
 #include "calibrate/families/moe.h"
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
+
+#include "model/laws/moe_kernels.h"
 
 namespace fulcrum::calibrate {
 namespace {
@@ -193,29 +197,11 @@ std::vector<bool> frontier(std::span<const Record> records) {
 }  // namespace
 
 MoeKernelTraits moe_kernel_traits(const SeriesKey& key, const MoeRow& row) {
-  MoeKernelTraits traits;
   if (is_sglang_triton(key)) {
-    // SGLang's defaults (fused_moe_triton_config.py): BF16 16x32x64 up to as many tokens as
-    // experts, then 64x64x32; block FP8 64x128x128. Where TP leaves a width that 128 does not
-    // divide, block scales cannot be used and the per-tensor defaults apply: 64x128x128, then
-    // 128x256x128. sgl_kernel aligns fewer than 1024 pairs of at most 64 experts in one block.
-    traits.padded_grid = true;
-    traits.small_align_pairs = 1024.0;
-    if (key.dtype != "fp8_block") {
-      traits.tile = {0, 32.0, 64.0};
-      traits.many_tile = {2, 64.0, 32.0};
-      traits.switches_tile = true;
-    } else {
-      traits.tile = {2, 128.0, 128.0};
-      traits.many_tile = {3, 256.0, 128.0};
-      traits.switches_tile = std::fmod(row.inter_size / row.moe_tp_size, 128.0) != 0.0;
-    }
-    return traits;
+    if (key.dtype != "fp8_block") return triton_bf16_moe();
+    return triton_fp8_block_moe(std::fmod(row.inter_size / row.moe_tp_size, 128.0) == 0.0);
   }
-  // Autotuned CUTLASS, Marlin and others: 64 x 128 tiles of 128 bytes of k stand for the menu.
-  const double k = key.dtype == "bfloat16" ? 64.0 : 128.0;
-  traits.tile = {2, 128.0, k};
-  traits.rows_cost = true;
+  MoeKernelTraits traits = grouped_moe(key.dtype == "bfloat16");
   if (key.kernel_source == "moe_torch_flow_triton_fp8_block") {
     // The time does not fall with EP: a rank computes every pair, remote ones on a local expert.
     traits.computes_remote = true;

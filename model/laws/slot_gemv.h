@@ -6,14 +6,18 @@
 //   t = 2 t0 + sum over the two GEMVs of smooth_max(
 //         (distinct bytes + repeat bytes / speedup) / (eta_m B),
 //         ceil(slots x ceil(N / 64) / SMs) x K x cycles_per_k / clock )
-// No table of this kernel exists. cycles_per_k is inferred from two public end-to-end figures that
-// bracket it, and priced with a wide error:
-//   95  one sequence, TP4: FP4 42.5 tok/s against FP8 65.0 tok/s with everything else equal, 0.19
-//   ms
-//       a layer (community SM120 milestone log, May 2026) plus about 0.03 ms that FP8 needs;
-//   73  8 GPUs, 1712 sequences, 497.6 tok/s, flat in batch: at most 2.0 ms a token and step over 43
-//       layers if experts were all of it (community DP-attention study, v0.5.13, June 2026).
-// Both with one program at a time per SM, so a program gains nothing from neighbours.
+// No table of this kernel exists. cycles_per_k is derived from three public figures of RTX PRO
+// 6000, which agree within 25 %:
+//   70  8 GPUs, TP8, 32 sequences: 36 % of a 185 ms step is this kernel, 1.55 ms a layer
+//   (DeepSeek-V4
+//       study on SGLang v0.5.13.post1, June 2026: FP4 173 tok/s, profile of the FP4 checkpoint)
+//   75  one sequence, TP4: a hand-written kernel of the same grid takes 47 + 39 us, "about 2x
+//   faster"
+//       than this one (community SM120 FP4 milestone log, May 2026)
+//   95  one sequence, TP4: FP4 42.5 against FP8 65.0 tok/s with all else equal (same log): 0.19 ms
+//   a
+//       layer more than FP8's 0.03 ms, launches between the two GEMVs included
+// All with one program at a time per SM: neighbours on the SM gain nothing.
 // Leaves out: order of the programs (repeats far apart in the grid may have left L2), SwiGLU, sum.
 #pragma once
 
@@ -46,7 +50,7 @@ inline constexpr std::array<ParameterInfo, 4> kSlotGemvParameters{{
     {"launch_floor_seconds", "s", 1e-6, 1e-4, 3e-6, Transfer::kTime},
     {"memory_efficiency", "1", 0.1, 1.0, 0.69, Transfer::kDimensionless},
     {"repeat_speedup", "1", 1.0, 5.0, 2.0, Transfer::kDimensionless},
-    {"cycles_per_k", "1", 4.0, 200.0, 80.0, Transfer::kDimensionless},
+    {"cycles_per_k", "1", 4.0, 200.0, 75.0, Transfer::kDimensionless},
 }};
 
 /// `distinct_experts`: expected_distinct_experts(launch) or RoutedWork::active_experts.

@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <string_view>
 
+#include "model/acceptance.h"
 #include "model/io/data_dir.h"
 #include "model/io/json_reader.h"
+#include "model/io/load_acceptance.h"
 #include "model/io/load_hardware.h"
 #include "model/io/load_kernel_set.h"
 #include "model/io/load_model.h"
@@ -35,7 +37,63 @@ void read_engine(JsonObject& object, EngineSettings& engine) {
       object.number_or("swa_full_tokens_ratio", Range{0.0, 1.0, true}, 0.1);
 }
 
-void read_speculation(JsonObject& object, const ModelConfig& model, Speculation& speculation) {
+/// The shape that turns a mean accept length into positions, when nothing else is said.
+constexpr const char* kDefaultShape = "mt-bench";
+
+/// Where the positions come from: written out, a named workload, a mean, or counts of a log.
+void read_acceptance(JsonObject& object, const std::string& base, Speculation& speculation) {
+  const auto load = [&](const std::string& name, std::string_view key) {
+    return load_acceptance(
+        resolve("acceptance", name, object.file(), object.pointer_to(key), base));
+  };
+  int given = 0;
+  for (const char* key : {"acceptance", "workload", "accept_length", "accepted_counts"}) {
+    given += object.has(key) ? 1 : 0;
+  }
+  if (given != 1) {
+    object.problem("", "gives acceptance " + std::to_string(given) + " times",
+                   "one of acceptance, workload, accept_length, accepted_counts");
+  }
+  if (object.has("workload")) {
+    const AcceptanceProfile profile = load(object.string("workload"), "workload");
+    speculation.acceptance =
+        acceptance_for(conditional_acceptance(profile.reached), speculation.draft_tokens);
+    speculation.acceptance_standard_error =
+        object.number_or("acceptance_standard_error", kFraction, profile.standard_error);
+    speculation.acceptance_source = profile.description + " (" + profile.source + ")";
+    object.ignore("acceptance_source");
+    return;
+  }
+  if (object.has("accept_length")) {
+    const double mean = object.number("accept_length", Range{1, 64, true});
+    const AcceptanceProfile shape =
+        load(object.string_or("accept_length_shape", kDefaultShape), "accept_length_shape");
+    const auto positions = positions_from_accept_length(mean, speculation.draft_tokens,
+                                                        conditional_acceptance(shape.reached));
+    if (positions) {
+      speculation.acceptance = *positions;
+    } else {
+      object.problem(
+          "accept_length", "is " + std::to_string(mean),
+          "less than 1 + draft_tokens = " + std::to_string(1 + speculation.draft_tokens));
+    }
+  } else if (object.has("accepted_counts")) {
+    const auto positions =
+        acceptance_from_counts(object.numbers("accepted_counts", Range{0, 1e15}));
+    if (positions) {
+      speculation.acceptance = *positions;
+    } else {
+      object.problem("accepted_counts", "counts no step", "steps that accepted 0, 1, ... K drafts");
+    }
+  } else {
+    speculation.acceptance = object.numbers("acceptance", kFraction);
+  }
+  speculation.acceptance_standard_error = object.number("acceptance_standard_error", kFraction);
+  speculation.acceptance_source = object.string("acceptance_source");
+}
+
+void read_speculation(JsonObject& object, const ModelConfig& model, const std::string& base,
+                      Speculation& speculation) {
   constexpr std::array<std::string_view, 2> kMethods{"none", "mtp"};
   const bool mtp = object.choice("method", kMethods) == 1;
   if (!mtp) {
@@ -44,12 +102,10 @@ void read_speculation(JsonObject& object, const ModelConfig& model, Speculation&
     return;
   }
   speculation.draft_tokens = object.integer("draft_tokens", Range{1, 32});
-  speculation.acceptance = object.numbers("acceptance", kFraction);
-  speculation.acceptance_standard_error = object.number("acceptance_standard_error", kFraction);
-  speculation.acceptance_source = object.string("acceptance_source");
+  read_acceptance(object, base, speculation);
   if (static_cast<int>(speculation.acceptance.size()) != speculation.draft_tokens) {
-    object.problem("acceptance",
-                   "has " + std::to_string(speculation.acceptance.size()) + " entries",
+    object.problem(object.has("accepted_counts") ? "accepted_counts" : "acceptance",
+                   "gives " + std::to_string(speculation.acceptance.size()) + " positions",
                    "one per draft token: " + std::to_string(speculation.draft_tokens));
   }
   if (model.num_mtp_layers < 1) {
@@ -197,7 +253,7 @@ Deployment resolve_scenario(const ScenarioDocument& document, std::vector<std::s
   }
   object.object("engine", [&](JsonObject& engine) { read_engine(engine, deployment.engine); });
   object.object("speculation", [&](JsonObject& speculation) {
-    read_speculation(speculation, deployment.model, deployment.speculation);
+    read_speculation(speculation, deployment.model, base, deployment.speculation);
   });
   object.optional_object("routing", [&](JsonObject& routing) {
     constexpr std::array<std::string_view, 2> kRoutings{"uniform", "power_law"};

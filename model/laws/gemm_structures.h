@@ -149,6 +149,7 @@ inline constexpr GemmStructure kDeepGemmTrtllmSm90{
     .column_granularity = 8,
     .overlap_order = 2,
     .quantises_input = true,
+    .limits_sm_miss = true,
     .has_overhead = true,
     .slow_when_ragged = true,
     .has_residual = true};

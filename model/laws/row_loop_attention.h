@@ -27,8 +27,8 @@ struct RowLoopAttentionLaw {
   static RowLoopAttentionLaw from(std::span<const Real, 3> p) { return {p[0], p[1], p[2]}; }
 };
 
-/// Start values: fit to the RTX PRO 6000 module tables of aiconfigurator (241 ns a row, 0.12
-/// waves).
+/// Start values: fit to the RTX PRO 6000 module tables of aiconfigurator (560 +- 25 cycles
+/// or 230 ns a row, 0.13 +- 0.03 waves).
 inline constexpr std::array<ParameterInfo, 3> kRowLoopAttentionParameters{{
     {"launch_floor_seconds", "s", 1e-7, 2e-4, 2.7e-6, Transfer::kTime},
     {"cycles_per_row", "1", 8.0, 1e4, 580.0, Transfer::kDimensionless},

@@ -6,18 +6,11 @@
 //   t = 2 t0 + sum over the two GEMVs of smooth_max(
 //         (distinct bytes + repeat bytes / speedup) / (eta_m B),
 //         ceil(slots x ceil(N / 64) / SMs) x K x cycles_per_k / clock )
-// No table of this kernel exists. cycles_per_k is derived from three public figures of RTX PRO
-// 6000, which agree within 25 %:
-//   70  8 GPUs, TP8, 32 sequences: 36 % of a 185 ms step is this kernel, 1.55 ms a layer
-//   (DeepSeek-V4
-//       study on SGLang v0.5.13.post1, June 2026: FP4 173 tok/s, profile of the FP4 checkpoint)
-//   75  one sequence, TP4: a hand-written kernel of the same grid takes 47 + 39 us, "about 2x
-//   faster"
-//       than this one (community SM120 FP4 milestone log, May 2026)
-//   95  one sequence, TP4: FP4 42.5 against FP8 65.0 tok/s with all else equal (same log): 0.19 ms
-//   a
-//       layer more than FP8's 0.03 ms, launches between the two GEMVs included
-// All with one program at a time per SM: neighbours on the SM gain nothing.
+// No table of this kernel exists, so cycles_per_k is reasoned, and priced with a wide error: E2M1 has
+// no conversion on these paths; a nibble costs about 12 instructions (shift, mask, sign and
+// exponent selects, scale, multiply-add), 64 columns over 4 warps are 6 instructions a lane and k,
+// and one program per SM leaves one warp per scheduler, which issues dependent instructions about
+// every 4.5 cycles: 12 x 64 / 128 x 4.5 = 27.
 // Leaves out: order of the programs (repeats far apart in the grid may have left L2), SwiGLU, sum.
 #pragma once
 

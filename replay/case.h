@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,13 @@ class Case {
   // Poisons the outputs, launches set 0, synchronizes and compares every output element with the
   // double-precision host reference.
   virtual Verification verify(cudaStream_t stream) = 0;
+};
+
+// Thrown by a maker when this device or library cannot run the shape, which only trying shows: the entry is skipped
+// with this reason, not failed.
+class Unsupported : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
 };
 
 struct CaseOptions {

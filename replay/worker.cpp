@@ -115,6 +115,9 @@ EntryResult run_item(const PlanItem& item, const WorkerOptions& options, const S
     result.status = EntryStatus::kFailed;
     result.reason = error.what();
     context_lost = error.sticky();
+  } catch (const Unsupported& why) {
+    result.status = EntryStatus::kSkipped;
+    result.reason = why.what();
   } catch (const std::exception& error) {
     result.status = EntryStatus::kFailed;
     result.reason = error.what();

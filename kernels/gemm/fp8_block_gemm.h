@@ -28,6 +28,11 @@ struct Fp8BlockGemmArgs {
 
 Claim fp8_block_gemm_claim(int m, int n, int k, BlockScaleFormat weight_scale_format);
 
+// Bound on the error of an accumulated sum, relative to the sum of its absolute products. 2^-18 where products are
+// summed in binary32 (tensor cores truncate inside one instruction); 2^-11 for the FP8 warpgroup mma that sm_90 uses
+// from m = 17 on, whose sums keep about 14 fractional bits.
+double fp8_block_gemm_sum_error(int m, int compute_capability);
+
 // cudaErrorInvalidValue for a shape outside the bounds above.
 [[nodiscard]] cudaError_t launch_fp8_block_gemm(const Fp8BlockGemmArgs& args, cudaStream_t stream);
 

@@ -17,4 +17,7 @@ struct SlicePlan {
 [[nodiscard]] cudaError_t launch_fp8_slice_32(const Fp8BlockGemmArgs&, const SlicePlan&, cudaStream_t);
 [[nodiscard]] cudaError_t launch_fp8_slice_64(const Fp8BlockGemmArgs&, const SlicePlan&, cudaStream_t);
 
+// 64 tokens per block, sm_90 only (cudaErrorNoKernelImageForDevice elsewhere).
+[[nodiscard]] cudaError_t launch_fp8_slice_wgmma(const Fp8BlockGemmArgs&, const SlicePlan&, cudaStream_t);
+
 }  // namespace fulcrum::kernels

@@ -51,7 +51,8 @@ inline constexpr GemmStructure kCutlassFp8Sm120{.name = "gemm_cutlass_fp8_sm120"
                                                 .block_k = 128,
                                                 .overlap_order = 4,
                                                 .quantises_input = true,
-                                                .pays_overhang = true};
+                                                .pays_overhang = true,
+                                                .has_residual = true};
 
 /// CUTLASS NVFP4 on sm_120 (flashinfer mm_fp4, TensorRT-LLM): 128x128x256; quantiser in front.
 inline constexpr GemmStructure kCutlassNvfp4Sm120{.name = "gemm_cutlass_nvfp4_sm120",
@@ -92,7 +93,8 @@ inline constexpr GemmStructure kTrtllmFp8Sm90{
     .min_split_iterations = 4,
     .overlap_order = 2,
     .quantises_input = true,
-    .limits_sm_miss = true};
+    .limits_sm_miss = true,
+    .has_residual = true};
 
 /// TensorRT-LLM FP8 on sm_120: CUDA-core kernel for m <= 8 (cuda_scaled_mm), cuBLASLt above
 /// (effective menu).

@@ -25,10 +25,13 @@ __device__ __forceinline__ void stage_tokens(std::uint16_t (&staged)[8 * kTokenT
   for (int i = static_cast<int>(threadIdx.x); i < 8 * kTokenTiles * kWordsPerToken; i += kThreads) {
     const int row = i / kWordsPerToken;
     const int word = i % kWordsPerToken;
-    const int token = min(token0 + row, problem.num_tokens - 1);
-    device::copy_async_16(
-        device::shared_address(&staged[row][8 * word]),
-        problem.x + static_cast<std::int64_t>(token) * problem.depth + depth0 + 8 * word);
+    // Zeros beyond the last token: repeating its values would make one L2 slice the bottleneck.
+    const int token = token0 + row;
+    const bool valid = token < problem.num_tokens;
+    device::copy_async_16(device::shared_address(&staged[row][8 * word]),
+                          problem.x + static_cast<std::int64_t>(valid ? token : 0) * problem.depth +
+                              depth0 + 8 * word,
+                          valid);
   }
   device::copy_async_commit();
 }

@@ -161,11 +161,12 @@ cudaError_t index_logits(const IndexLogitsProblem& problem, cudaStream_t stream)
     error = cudaDeviceGetAttribute(&num_sms, cudaDevAttrMultiProcessorCount, device);
   }
   if (error != cudaSuccess) return error;
-  // About two waves of two blocks per SM when there is work for them: enough to even out the tail,
-  // few enough that setting up the query is amortised.
-  constexpr int kBlocksPerSm = 4;
+  // At most one wave of two blocks per SM (a second one of a few blocks would double the time), and
+  // as few set-ups of the query as that allows.
+  constexpr int kBlocksPerSm = 2;
   const int slices = (problem.max_keys + kKeysPerBlock - 1) / kKeysPerBlock;
-  const int wanted = (kBlocksPerSm * num_sms + problem.num_tokens - 1) / problem.num_tokens;
+  const int slots = kBlocksPerSm * num_sms;
+  const int wanted = slots < problem.num_tokens ? 1 : slots / problem.num_tokens;
   const int slices_per_chunk = (slices + wanted - 1) / wanted;
   const int chunks = (slices + slices_per_chunk - 1) / slices_per_chunk;
   const dim3 grid(static_cast<unsigned>(chunks), static_cast<unsigned>(problem.num_tokens));

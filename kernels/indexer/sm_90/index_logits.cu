@@ -139,8 +139,9 @@ cudaError_t index_logits_sm90(const IndexLogitsProblem& problem, cudaStream_t st
   }
   if (error != cudaSuccess) return error;
   const int pages = problem.max_keys / kIndexPageRows;
-  const int blocks_per_token =
-      (kBlocksPerSm * num_sms + problem.num_tokens - 1) / problem.num_tokens;
+  // At most one wave: a second one of a few blocks would double the time.
+  const int slots = kBlocksPerSm * num_sms;
+  const int blocks_per_token = slots < problem.num_tokens ? 1 : slots / problem.num_tokens;
   const int even_share = (pages + blocks_per_token - 1) / blocks_per_token;
   const int pages_per_block = even_share < kMaxPagesPerBlock ? even_share : kMaxPagesPerBlock;
   const dim3 grid(static_cast<unsigned>((pages + pages_per_block - 1) / pages_per_block),

@@ -153,6 +153,9 @@ SeriesFit fit_rows(const Family& family, const SeriesKey& key, const LawDevice& 
     }
     residuals = residuals_at(problem, summary.x);
   }
+  const std::vector<std::string> weak = summary.termination == Termination::kInvalidStart
+                                            ? std::vector<std::string>{}
+                                            : bound_errors(problem.unknowns, summary);
   fit.converged = summary.converged;
   fit.termination = summary.termination;
   fit.condition_number = summary.condition_number;
@@ -173,6 +176,11 @@ SeriesFit fit_rows(const Family& family, const SeriesKey& key, const LawDevice& 
   fit.residual =
       fit_residual_model(residuals, std::sqrt(freedom / (freedom - static_cast<double>(num_free))));
   add_design_warnings(records, rows, num_free, fit);
+  if (!weak.empty()) {
+    std::string text = "the rows say less than the bounds about:";
+    for (const std::string& name : weak) text += " " + name;
+    fit.warnings.push_back(std::move(text));
+  }
   return fit;
 }
 

@@ -1,5 +1,6 @@
 #include "calibrate/law_problem.h"
 
+#include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
 
@@ -65,6 +66,40 @@ ResidualFunction log_residuals(const BoundLaw& law, std::span<const Record> reco
     }
     return true;
   };
+}
+
+std::vector<std::string> bound_errors(const std::vector<Unknown>& unknowns,
+                                      LeastSquaresSummary& summary) {
+  std::vector<Eigen::Index> known;
+  for (std::size_t j = 0; j < unknowns.size(); ++j) {
+    if (summary.standard_errors[j]) known.push_back(static_cast<Eigen::Index>(j));
+  }
+  const auto q = static_cast<Eigen::Index>(known.size());
+  Eigen::MatrixXd c(q, q);
+  Eigen::VectorXd box(q);
+  std::vector<std::string> weak;
+  for (Eigen::Index a = 0; a < q; ++a) {
+    const auto ja = static_cast<std::size_t>(known[static_cast<std::size_t>(a)]);
+    const double width = unknowns[ja].upper - unknowns[ja].lower;
+    box[a] = width * width / 12.0;
+    for (Eigen::Index b = 0; b < q; ++b) {
+      c(a, b) = summary.covariance(known[static_cast<std::size_t>(a)],
+                                   known[static_cast<std::size_t>(b)]);
+    }
+    if (c(a, a) > box[a]) weak.push_back(unknowns[ja].name);
+  }
+  // (C^-1 + W^-1)^-1 = C (C + W)^-1 W
+  const Eigen::MatrixXd w = box.asDiagonal();
+  Eigen::MatrixXd bounded = c * (c + w).ldlt().solve(w);
+  bounded = (0.5 * (bounded + bounded.transpose())).eval();
+  for (Eigen::Index a = 0; a < q; ++a) {
+    const Eigen::Index ja = known[static_cast<std::size_t>(a)];
+    summary.standard_errors[static_cast<std::size_t>(ja)] = std::sqrt(std::max(0.0, bounded(a, a)));
+    for (Eigen::Index b = 0; b < q; ++b) {
+      summary.covariance(ja, known[static_cast<std::size_t>(b)]) = bounded(a, b);
+    }
+  }
+  return weak;
 }
 
 void fill_parameters(const std::vector<ParameterInfo>& parameters,

@@ -26,6 +26,13 @@ ResidualFunction log_residuals(const BoundLaw& law, std::span<const Record> reco
                                std::vector<std::uint32_t> rows,
                                std::vector<ParameterInfo> parameters);
 
+/// Lets the boxes bound the errors of a solution: each box counts as a measurement of its middle
+/// with the variance of a uniform distribution, width^2/12. Where the rows determine a parameter
+/// this changes nothing; where they do not, its error ends at the box instead of growing without
+/// end. Returns the names of the parameters about which the rows say less than their boxes.
+std::vector<std::string> bound_errors(const std::vector<Unknown>& unknowns,
+                                      LeastSquaresSummary& summary);
+
 /// Copies a solution into fit.parameters, in parameter units.
 void fill_parameters(const std::vector<ParameterInfo>& parameters,
                      const LeastSquaresSummary& summary, SeriesFit& fit);

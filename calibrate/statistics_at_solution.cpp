@@ -1,5 +1,5 @@
 // Covariance and identifiability at the end of a fit.
-#include <Eigen/LU>
+#include <Eigen/Eigenvalues>
 #include <Eigen/SVD>
 #include <algorithm>
 #include <cmath>
@@ -44,36 +44,40 @@ NullDirection name_direction(const LeastSquaresProblem& problem,
   return direction;
 }
 
-/// Sum over clusters of u_g u_g^T with u_g = (I - M_g B)^-1 J_g^T psi_g, M_g = J_g^T J_g and B the
-/// bread (J^T J)^-1: the jackknife over clusters (CR3; Bell and McCaffrey 2002). Without the
-/// correction a cluster that decides a parameter alone hides its own error, and the intervals come
-/// out a quarter too short where few shapes carry a parameter.
-Eigen::MatrixXd cluster_meat(const LeastSquaresProblem& problem, const LeastSquaresOptions& options,
-                             const Eigen::VectorXd& residuals, const Eigen::MatrixXd& jacobian,
-                             const Eigen::MatrixXd& bread) {
+/// Covariance L (sum_g u_g u_g^T) L^T for bread = L L^T (L [q,k], the seen directions), with
+/// u_g = (I - H_g)^-1 L^T J_g^T psi_g and H_g = L^T J_g^T J_g L the leverage of cluster g: the
+/// jackknife over clusters (CR3; Bell and McCaffrey 2002). Without the correction a cluster that
+/// decides a parameter alone hides its own error, and the intervals come out a quarter too short
+/// where few shapes carry a parameter.
+Eigen::MatrixXd cluster_covariance(const LeastSquaresProblem& problem,
+                                   const LeastSquaresOptions& options,
+                                   const Eigen::VectorXd& residuals,
+                                   const Eigen::MatrixXd& jacobian, const Eigen::MatrixXd& l) {
+  // A cluster with all the leverage on a direction has no jackknife replicate: its factor ends
+  // here.
+  constexpr double kMostLeverage = 0.95;
   const std::size_t count = 1 + *std::max_element(problem.clusters.begin(), problem.clusters.end());
-  const Eigen::Index q = jacobian.cols();
-  std::vector<Eigen::VectorXd> scores(count, Eigen::VectorXd::Zero(q));
-  std::vector<Eigen::MatrixXd> squares(count, Eigen::MatrixXd::Zero(q, q));
+  const Eigen::Index k = l.cols();
+  std::vector<Eigen::VectorXd> scores(count, Eigen::VectorXd::Zero(k));
+  std::vector<Eigen::MatrixXd> leverage(count, Eigen::MatrixXd::Zero(k, k));
+  const Eigen::MatrixXd whitened = jacobian * l;  // [n,k]
   for (Eigen::Index i = 0; i < residuals.size(); ++i) {
     const double psi =
         options.loss_scale * evaluate_loss(options.loss, residuals[i] / options.loss_scale).psi;
     const std::uint32_t g = problem.clusters[static_cast<std::size_t>(i)];
-    scores[g] += psi * jacobian.row(i).transpose();
-    squares[g].selfadjointView<Eigen::Lower>().rankUpdate(jacobian.row(i).transpose());
+    scores[g] += psi * whitened.row(i).transpose();
+    leverage[g].selfadjointView<Eigen::Lower>().rankUpdate(whitened.row(i).transpose());
   }
-  Eigen::MatrixXd meat = Eigen::MatrixXd::Zero(q, q);
+  Eigen::MatrixXd meat = Eigen::MatrixXd::Zero(k, k);
   for (std::size_t g = 0; g < count; ++g) {
-    const Eigen::MatrixXd square = squares[g].selfadjointView<Eigen::Lower>();
-    const Eigen::PartialPivLU<Eigen::MatrixXd> left(Eigen::MatrixXd::Identity(q, q) -
-                                                    square * bread);
-    const Eigen::VectorXd corrected = left.solve(scores[g]);
-    // A cluster with all the leverage on a parameter has no jackknife replicate; its plain score
-    // stands, and the parameter's error is a lower bound.
-    const Eigen::VectorXd& u = corrected.allFinite() ? corrected : scores[g];
+    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen(leverage[g]);
+    const Eigen::VectorXd factor =
+        (1.0 - eigen.eigenvalues().array().min(kMostLeverage)).inverse().matrix();
+    const Eigen::VectorXd u =
+        eigen.eigenvectors() * factor.cwiseProduct(eigen.eigenvectors().transpose() * scores[g]);
     meat += u * u.transpose();
   }
-  return meat;
+  return l * meat * l.transpose();
 }
 
 double mean_slope(const LeastSquaresOptions& options, const Eigen::VectorXd& residuals) {
@@ -141,11 +145,13 @@ void add_statistics(const LeastSquaresProblem& problem, const LeastSquaresOption
       sigma[q - 1] > 0.0 ? sigma[0] / sigma[q - 1] : std::numeric_limits<double>::infinity();
 
   Eigen::MatrixXd inverse = Eigen::MatrixXd::Zero(q, q);  // of scaled^T scaled, seen part only
+  Eigen::Index num_seen = 0;                              // singular values come sorted
   Eigen::VectorXd unseen = Eigen::VectorXd::Zero(q);      // squared share in null directions
   for (Eigen::Index i = 0; i < q; ++i) {
     const Eigen::VectorXd v = svd.matrixV().col(i);
     if (sigma[i] > options.rank_tolerance * sigma[0]) {
       inverse += v * v.transpose() / (sigma[i] * sigma[i]);
+      ++num_seen;
     } else {
       unseen += v.cwiseAbs2();
       summary.null_directions.push_back(
@@ -161,8 +167,11 @@ void add_statistics(const LeastSquaresProblem& problem, const LeastSquaresOption
   Eigen::MatrixXd covariance = bread;
   if (!problem.clusters.empty()) {
     const double slope = mean_slope(options, residuals);
-    const Eigen::MatrixXd meat = cluster_meat(problem, options, residuals, jacobian, bread);
-    covariance = bread * meat * bread / (slope * slope);
+    Eigen::MatrixXd l(q, num_seen);
+    for (Eigen::Index i = 0; i < num_seen; ++i) {
+      l.col(i) = inverse_norm.cwiseProduct(svd.matrixV().col(i)) / sigma[i];
+    }
+    covariance = cluster_covariance(problem, options, residuals, jacobian, l) / (slope * slope);
   } else if (!problem.prior) {
     if (n <= q) return;  // no residual freedom: the errors are unknown, not zero
     covariance *= variance_factor(options, residuals, static_cast<double>(n - q));

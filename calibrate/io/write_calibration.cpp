@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -19,7 +20,11 @@ Json number(double value) {
   return std::strtod(buffer, nullptr);
 }
 
-/// Correlations and shares: 3 decimals.
+/// Correlations: 6 decimals. Predictions are differences of strongly correlated parameters, so a
+/// correlation of 0.9999 must not become 1.
+Json correlation(double value) { return std::round(value * 1e6) / 1e6; }
+
+/// Shares: 3 decimals.
 Json share(double value) { return std::round(value * 1e3) / 1e3; }
 
 Json errors_json(const ErrorStatistics& e) {
@@ -63,7 +68,8 @@ Json correlation_json(const SeriesFit& fit) {
     Json row = Json::array();
     for (Eigen::Index j = 0; j < i; ++j) {
       const double product = fit.covariance(i, i) * fit.covariance(j, j);
-      row.push_back(product > 0.0 ? share(fit.covariance(i, j) / std::sqrt(product)) : Json(0.0));
+      const double r = product > 0.0 ? fit.covariance(i, j) / std::sqrt(product) : 0.0;
+      row.push_back(correlation(std::clamp(r, -1.0, 1.0)));
     }
     rows.push_back(std::move(row));
   }
@@ -89,7 +95,9 @@ Json series_json(const SeriesFit& fit, const std::string& data_source) {
   for (const FittedParameter& p : fit.parameters) json["parameters"].push_back(parameter_json(p));
   json["correlation"] = correlation_json(fit);
   // A normal distribution with the same 90 % interval, for whoever cannot use the t.
-  json["log_sigma"] = number(half_width(fit.residual, 0.9, 0.0) / 1.6448536269514722);
+  // Four decimals, so that a file read and written again does not change in the last digit.
+  const double sigma = half_width(fit.residual, 0.9, 0.0) / 1.6448536269514722;
+  json["log_sigma"] = std::round(sigma * 1e4) / 1e4;
   json["residual"] = {{"scale_log", number(fit.residual.scale)},
                       {"degrees_of_freedom", number(fit.residual.degrees_of_freedom)},
                       {"median_log", number(fit.residual.bias)}};

@@ -46,7 +46,8 @@ TEST(Acceptance, OneConstantMissesFurtherPositionsByFivePercentOrMore) {
 }
 
 TEST(Acceptance, AConstantFittedToALadderMissesOneOfItsRungsBySixPercent) {
-  // V4-Pro thinking on, K = 1..5. The a that is best in the worst rung still misses by more than 6 %.
+  // V4-Pro thinking on, K = 1..5. The a that is best in the worst rung still misses by more than 6
+  // %.
   const AcceptanceProfile p =
       io::load_acceptance(test::data_path("acceptance/pro-coding-thinking.json"));
   const std::vector<double> positions = conditional_acceptance(p.reached);

@@ -1,0 +1,60 @@
+// Why speculation pays at one concurrency and not at another (F16).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/deployment.h"
+#include "model/interval.h"
+#include "model/memory.h"
+
+namespace fulcrum {
+
+/// One cause's part of the gain. The factors of all causes multiply to the gain.
+struct GainCause {
+  std::string name;              ///< e.g. "accepted_tokens", "verify_attention", "draft"
+  double factor = 1.0;           ///< exp(Shapley value of log throughput)
+  double gain_without_it = 1.0;  ///< the gain if this cause alone were absent
+};
+
+struct SpeculationPoint {
+  double concurrency = 0.0;
+  Interval gain_ratio;  ///< output tokens/s with over without
+  double accept_length = 1.0;
+  EffectiveBatch batch_without;
+  EffectiveBatch batch_with;
+  bool eager_without = false;
+  bool eager_with = false;
+  /// The batches differ: the two arms do not measure the same work.
+  bool comparable = true;
+  std::vector<GainCause> causes;
+};
+
+/// The deployment without its drafts.
+Deployment without_speculation(const Deployment& deployment);
+
+/// `with` against `without` at one concurrency. Both must share model and hardware.
+SpeculationPoint explain_speculation(const Deployment& without, const Deployment& with,
+                                     double concurrency);
+
+/// Where the gain falls through 1, interpolated in log concurrency between the points: for the
+/// median and for both ends of its interval. Nothing where it does not cross.
+struct Crossover {
+  std::optional<double> p05;
+  std::optional<double> p50;
+  std::optional<double> p95;
+};
+Crossover crossover(const std::vector<SpeculationPoint>& points);
+
+/// Throughput at each number of drafts from 0 to `max_draft_tokens`; acceptance past the measured
+/// positions declines (acceptance_for).
+struct DraftChoice {
+  int draft_tokens = 0;
+  double accept_length = 1.0;
+  double output_tokens_per_second = 0.0;
+};
+std::vector<DraftChoice> draft_ladder(const Deployment& deployment, double concurrency,
+                                      int max_draft_tokens);
+
+}  // namespace fulcrum

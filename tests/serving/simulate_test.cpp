@@ -1,0 +1,213 @@
+// The discrete-event simulation: conservation laws, and the analytic closed loop against it.
+#include "model/simulate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <string>
+
+#include "model/closed_loop_regimes.h"
+#include "model/predict.h"
+#include "tests/model/test_support.h"
+
+namespace fulcrum {
+namespace {
+
+Traffic closed_loop_traffic(const Deployment& deployment, double concurrency, double rounds,
+                            double length_ratio) {
+  Traffic traffic;
+  traffic.concurrency = concurrency;
+  traffic.num_requests = static_cast<std::int64_t>(concurrency * rounds);
+  traffic.input_tokens = deployment.workload.input_tokens;
+  traffic.output_tokens = deployment.workload.output_tokens;
+  traffic.length_ratio = length_ratio;
+  return traffic;
+}
+
+void expect_conserved(const SimulationResult& r) {
+  EXPECT_EQ(r.offered, r.completed + r.rejected);
+  EXPECT_EQ(r.end_to_end.count(), static_cast<double>(r.completed));
+  // Little: mean number in system = rate x mean time, exact over a run that starts and ends empty.
+  EXPECT_NEAR(r.mean_in_system, r.requests_per_second * r.mean_end_to_end_seconds,
+              1e-6 * std::max(1.0, r.mean_in_system));
+}
+
+TEST(Simulate, OneRequestTakesItsPrefillAndItsSteps) {
+  Deployment deployment = test::deployment("b12x-tp4");
+  Traffic traffic = closed_loop_traffic(deployment, 1, 1, 1.0);
+  traffic.output_tokens = 2;
+  const SimulationResult r = simulate(deployment, traffic, {});
+  EXPECT_EQ(r.completed, 1);
+  EXPECT_EQ(r.prefill_steps, 1);
+  EXPECT_EQ(r.decode_steps, 1);
+  EXPECT_NEAR(r.ttft.mean() + r.tpot.mean(), r.makespan_seconds, 1e-12);
+}
+
+TEST(Simulate, SameSeedSameRunOtherSeedOtherRun) {
+  const Deployment deployment = test::deployment("campaign-b");
+  const Traffic traffic = closed_loop_traffic(deployment, 4, 8, 0.5);
+  const double first = simulate(deployment, traffic, {.seed = 7}).makespan_seconds;
+  EXPECT_EQ(first, simulate(deployment, traffic, {.seed = 7}).makespan_seconds);
+  EXPECT_NE(first, simulate(deployment, traffic, {.seed = 8}).makespan_seconds);
+}
+
+TEST(Simulate, LittlesLawAndConservationHoldInEveryRun) {
+  for (const char* name : {"campaign-b", "b12x-tp4"}) {
+    for (const SchedulerPolicy policy : {SchedulerPolicy::kPrefillFirst, SchedulerPolicy::kMixed}) {
+      Deployment deployment = test::deployment(name);
+      for (double fraction : {0.85, 0.53}) {
+        deployment.engine.memory_fraction = fraction;
+        Traffic traffic = closed_loop_traffic(deployment, 24, 10, 0.3);
+        expect_conserved(simulate(deployment, traffic, {.policy = policy, .seed = 3}));
+        traffic.kind = Traffic::Kind::kPoisson;
+        traffic.requests_per_second = 0.5;
+        expect_conserved(simulate(deployment, traffic, {.policy = policy, .seed = 4}));
+      }
+    }
+  }
+}
+
+TEST(Simulate, ATightPoolRetractsAndStillServesEverybody) {
+  Deployment deployment = test::deployment("b12x-tp4");
+  deployment.workload.input_tokens = 20000;
+  deployment.workload.output_tokens = 4000;
+  deployment.engine.memory_fraction = 0.427;
+  const Traffic traffic = closed_loop_traffic(deployment, 32, 3, 0.5);
+  const SimulationResult r =
+      simulate(deployment, traffic, {.seed = 5, .reserved_output_fraction = 0.0});
+  expect_conserved(r);
+  EXPECT_EQ(r.rejected, 0);
+  EXPECT_GT(r.retractions, 0);
+  EXPECT_LE(r.pool_peak_fraction, 1.0);
+  EXPECT_LT(r.mean_batch, 32.0);
+}
+
+TEST(Simulate, ZeroAcceptanceNeverBeatsNoSpeculation) {
+  Deployment drafted = test::deployment("campaign-b", {{"/engine/max_running_requests", 256}});
+  drafted.speculation.acceptance = {0.0};
+  const Deployment plain = test::deployment("campaign-a");
+  for (double c : {1.0, 8.0}) {
+    EXPECT_LT(
+        simulate(drafted, closed_loop_traffic(drafted, c, 4, 1.0), {}).output_tokens_per_second,
+        simulate(plain, closed_loop_traffic(plain, c, 4, 1.0), {}).output_tokens_per_second);
+  }
+}
+
+TEST(Simulate, TraceArrivalsAreServedInOrder) {
+  const Deployment deployment = test::deployment("b12x-tp4");
+  const std::vector<TraceRequest> trace{{0.0, 500, 10}, {0.1, 700, 20}, {100.0, 300, 5}};
+  Traffic traffic;
+  traffic.kind = Traffic::Kind::kTrace;
+  traffic.trace = trace;
+  const SimulationResult r = simulate(deployment, traffic, {});
+  EXPECT_EQ(r.completed, 3);
+  EXPECT_GT(r.makespan_seconds, 100.0);
+  expect_conserved(r);
+}
+
+struct GridPoint {
+  const char* scenario;
+  double concurrency;
+  double input;
+  double output;
+  int drafts;
+  double length_ratio;
+};
+
+/// 2 kernel sets x 5 concurrencies x 5 length pairs x K of 0 and 1 x fixed and spread lengths.
+std::vector<GridPoint> grid() {
+  std::vector<GridPoint> points;
+  for (const char* scenario : {"campaign-b", "b12x-tp4"}) {
+    for (double c : {1.0, 4.0, 16.0, 32.0, 64.0}) {
+      for (const auto& [input, output] : {std::pair{256.0, 256.0},
+                                          {1024.0, 1024.0},
+                                          {1024.0, 256.0},
+                                          {8192.0, 1024.0},
+                                          {512.0, 2048.0}}) {
+        for (int drafts : {0, 1}) {
+          for (double ratio : {1.0, 0.5})
+            points.push_back({scenario, c, input, output, drafts, ratio});
+        }
+      }
+    }
+  }
+  return points;
+}
+
+Deployment deployment_at(const GridPoint& p) {
+  Deployment deployment = test::deployment(p.scenario);
+  deployment.workload.input_tokens = p.input;
+  deployment.workload.output_tokens = p.output;
+  deployment.engine.max_running_requests = 256;
+  deployment.speculation = Speculation{};
+  if (p.drafts == 1) {
+    deployment.speculation.draft_tokens = 1;
+    deployment.speculation.acceptance = {0.868};  // MT-Bench, K = 1
+  }
+  return deployment;
+}
+
+/// Bounds set for the project: throughput 2 %, TPOT 3 %.
+constexpr double kThroughputTolerance = 0.02;
+constexpr double kTpotTolerance = 0.03;
+
+TEST(ClosedLoop, AgreesWithTheSimulationOn200Scenarios) {
+  const std::vector<GridPoint> points = grid();
+  ASSERT_EQ(points.size(), 200u);
+  double worst_throughput = 0.0;
+  double worst_tpot = 0.0;
+  for (const GridPoint& p : points) {
+    const Deployment deployment = deployment_at(p);
+    StepCosts costs(deployment);
+    const ClosedLoopResult spread = staggered_closed_loop(deployment, costs, p.concurrency);
+    const ClosedLoopResult lockstep = lockstep_closed_loop(deployment, costs, p.concurrency);
+    // Sampling error of random lengths falls with the root of their number.
+    const double rounds = std::max(24.0, 3000.0 / p.concurrency);
+    const SimulationResult r = simulate(
+        deployment, closed_loop_traffic(deployment, p.concurrency, rounds, p.length_ratio), {});
+    const double throughput = r.steady_output_tokens_per_second;
+    const double tpot = r.tpot_by_tokens_seconds;
+    const std::string at = std::string(p.scenario) + " C=" + std::to_string(p.concurrency) + " " +
+                           std::to_string(p.input) + "/" + std::to_string(p.output) +
+                           " K=" + std::to_string(p.drafts) +
+                           " ratio=" + std::to_string(p.length_ratio);
+    if (p.length_ratio == 1.0 && p.drafts == 1) {
+      // One length with drafts drifts from lockstep towards the spread regime: between the two.
+      const auto [low, high] =
+          std::minmax(spread.output_tokens_per_second, lockstep.output_tokens_per_second);
+      EXPECT_GE(throughput, low * (1.0 - kThroughputTolerance)) << at;
+      EXPECT_LE(throughput, high * (1.0 + kThroughputTolerance)) << at;
+      const auto [fast, slow] = std::minmax(spread.tpot_seconds, lockstep.tpot_seconds);
+      EXPECT_GE(tpot, fast * (1.0 - kTpotTolerance)) << at;
+      EXPECT_LE(tpot, slow * (1.0 + kTpotTolerance)) << at;
+      continue;
+    }
+    const ClosedLoopResult& analytic = p.length_ratio == 1.0 ? lockstep : spread;
+    const double throughput_error = analytic.output_tokens_per_second / throughput - 1.0;
+    const double tpot_error = analytic.tpot_seconds / tpot - 1.0;
+    EXPECT_LE(std::abs(throughput_error), kThroughputTolerance) << at << ' ' << throughput_error;
+    EXPECT_LE(std::abs(tpot_error), kTpotTolerance) << at << ' ' << tpot_error;
+    worst_throughput = std::max(worst_throughput, std::abs(throughput_error));
+    worst_tpot = std::max(worst_tpot, std::abs(tpot_error));
+  }
+  RecordProperty("worst_throughput_error", std::to_string(worst_throughput));
+  RecordProperty("worst_tpot_error", std::to_string(worst_tpot));
+  std::printf("worst: throughput %.2f %%, TPOT %.2f %%\n", 100 * worst_throughput,
+              100 * worst_tpot);
+}
+
+TEST(ClosedLoop, PredictIsTheSpreadRegimeWhereFewPromptsMeet) {
+  for (const GridPoint& p : grid()) {
+    if (p.length_ratio == 1.0 || p.concurrency > 0.1 * p.output) continue;
+    const Deployment deployment = deployment_at(p);
+    StepCosts costs(deployment);
+    const ClosedLoopResult spread = staggered_closed_loop(deployment, costs, p.concurrency);
+    const Throughput predicted = closed_loop_throughput(deployment, p.concurrency);
+    EXPECT_NEAR(predicted.output_tokens_per_second, spread.output_tokens_per_second,
+                kThroughputTolerance * spread.output_tokens_per_second);
+  }
+}
+
+}  // namespace
+}  // namespace fulcrum

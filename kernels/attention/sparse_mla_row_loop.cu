@@ -1,8 +1,9 @@
 // Sparse MLA decode on CUDA cores, in the shape of the fallback kernel that sm_120 builds ran in
 // June 2026: one block per (token, head), a loop over tiles of the padded row width, every head
 // gathers and dequantises the rows for itself, FP32 arithmetic; window and compressed rows in
-// separate launches, then a merge. Its cost is linear in tokens x heads x padded width and does not
-// depend on how many slots are filled.
+// separate launches, then a merge. Scores and sums run over every padded slot, so the cost is linear in
+// tokens x heads x width; an empty slot saves its loads and their conversion (one H200, 16 tokens, 64 of
+// 512 slots filled: 290 us against 521 us with all of them).
 #include <cuda_bf16.h>
 
 #include "kernels/attention/sparse_mla_launch.h"
@@ -21,7 +22,7 @@ constexpr int kRowsPerWarp = kTileRows / kWarps;
 constexpr int kDimsPerLane = kKvHeadDim / 32;
 constexpr int kFp8Words = kKvFp8Values / 4;
 
-/// Gathers one row into `tile` as FP32; a row outside the valid slots becomes zeros.
+// Gathers one row into `tile` as FP32; a row outside the valid slots becomes zeros.
 __device__ __forceinline__ void gather_row(const KvPool& pool, std::int32_t row, float* tile,
                                            int lane) {
   const std::uint8_t* data = pool.pages + kv_data_offset(pool, row < 0 ? 0 : row);

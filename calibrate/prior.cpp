@@ -92,7 +92,13 @@ FamilyPrior learn_prior(const Family& family, const SeriesKey& key, const LawDev
   for (const Example& example : examples) {
     if (example.fit->family != family.name || !same_names(*example.fit, parameters)) continue;
     fits.push_back(example.fit);
-    prior.examples.push_back(move_parameters(family, *example.fit, example.device, device));
+    std::vector<double> moved = move_parameters(family, *example.fit, example.device, device);
+    for (std::size_t j = 0; j < moved.size(); ++j) {
+      // Boxes differ between kernels: what one does not use is held at 0, which has no logarithm.
+      if (!(moved[j] >= parameters[j].lower)) moved[j] = parameters[j].lower;
+      if (moved[j] > parameters[j].upper) moved[j] = parameters[j].upper;
+    }
+    prior.examples.push_back(std::move(moved));
     if (example.fit->residual.scale > 0.0) spreads.push_back(example.fit->residual.scale);
   }
   const auto k = static_cast<Eigen::Index>(fits.size());
@@ -117,7 +123,7 @@ FamilyPrior learn_prior(const Family& family, const SeriesKey& key, const LawDev
     }
     if (known.size() < 2) {
       prior.mean[j] = to_fit_scale(info, info.start);
-      sd[j] = 0.25 * (to_fit_scale(info, info.upper) - to_fit_scale(info, info.lower));
+      sd[j] = std::numeric_limits<double>::infinity();  // the box decides below
     } else {
       const auto count = static_cast<double>(known.size());
       double sum = 0.0;
@@ -129,7 +135,10 @@ FamilyPrior learn_prior(const Family& family, const SeriesKey& key, const LawDev
       const double between = std::max(0.0, squares / (count - 1.0) - own_variance / count);
       sd[j] = std::sqrt(between + squares / (count - 1.0) / count);
     }
-    sd[j] = std::max(sd[j], kLeastPriorSd);
+    // A box is what is known without any example; no prior is wider.
+    const double box_sd =
+        (to_fit_scale(info, info.upper) - to_fit_scale(info, info.lower)) / std::sqrt(12.0);
+    sd[j] = std::max(std::min(sd[j], box_sd), kLeastPriorSd);
     for (Eigen::Index e = 0; e < k; ++e) {
       const auto row = static_cast<std::size_t>(e);
       x(e, j) = identified[row] && known.size() >= 2
@@ -198,21 +207,68 @@ std::vector<std::uint32_t> choose_rows(const BoundLaw& law, const FamilyPrior& p
   return chosen;
 }
 
+namespace {
+
+/// One normal of the prior: the pooled one, or one about an example.
+struct Component {
+  GaussianPrior prior;
+  double log_determinant = 0.0;  ///< half of it, of the covariance
+  std::vector<double> start;
+};
+
+/// The pooled normal, and a normal about each example with the pooled covariance narrowed by
+/// Silverman's rule, h^2 = K^(-2 / (p + 4)): families hold kernels of several makes, and a new
+/// table is often much like one of them.
+std::vector<Component> components_of(const FamilyPrior& prior,
+                                     const std::vector<ParameterInfo>& parameters) {
+  std::vector<Component> components(1);
+  const Eigen::MatrixXd root = inverse_root(prior.covariance);
+  components[0].prior = {prior.mean, root};
+  for (std::size_t j = 0; j < parameters.size(); ++j) {
+    components[0].start.push_back(
+        from_fit_scale(parameters[j], prior.mean[static_cast<Eigen::Index>(j)]));
+  }
+  const auto p = static_cast<double>(parameters.size());
+  const double count = static_cast<double>(prior.examples.size());
+  const double narrow = std::pow(std::max(1.0, count), -1.0 / (p + 4.0));
+  for (const std::vector<double>& example : prior.examples) {
+    Component component;
+    component.prior.mean = prior.mean;
+    for (std::size_t j = 0; j < parameters.size(); ++j) {
+      const ParameterInfo& info = parameters[j];
+      component.prior.mean[static_cast<Eigen::Index>(j)] =
+          to_fit_scale(info, std::clamp(example[j], info.lower, info.upper));
+    }
+    component.prior.precision_root = root / narrow;
+    component.log_determinant = p * std::log(narrow);
+    component.start = example;
+    components.push_back(std::move(component));
+  }
+  return components;
+}
+
+/// Rows that the fit has bent itself to: trace of J C J^T / variance over the rows, at most n.
+double effective_parameters(const BoundLaw& law, const std::vector<ParameterInfo>& parameters,
+                            const LeastSquaresSummary& summary, RowIndices rows, double variance) {
+  std::vector<double> values;
+  for (std::size_t j = 0; j < parameters.size(); ++j) {
+    values.push_back(from_fit_scale(parameters[j], summary.x[static_cast<Eigen::Index>(j)]));
+  }
+  const Eigen::MatrixXd g = log_gradients(law, parameters, values, rows);
+  const double trace = (g * summary.covariance).cwiseProduct(g).sum() / variance;
+  return std::min(trace, static_cast<double>(rows.size()));
+}
+
+}  // namespace
+
 SeriesFit fit_with_prior(const Family& family, const SeriesKey& key, const LawDevice& device,
                          std::span<const Record> records, const BoundLaw& law, RowIndices rows,
                          const FamilyPrior& prior, const FitOptions& options) {
   const std::vector<ParameterInfo> parameters = family.parameters(key, device);
-  std::vector<std::vector<double>> starts = prior.examples;
-  std::vector<double> middle;
-  for (std::size_t j = 0; j < parameters.size(); ++j) {
-    middle.push_back(from_fit_scale(parameters[j], prior.mean[static_cast<Eigen::Index>(j)]));
-  }
-  starts.insert(starts.begin(), middle);
-
+  std::vector<Component> components = components_of(prior, parameters);
   LeastSquaresProblem problem;
   problem.num_residuals = static_cast<Eigen::Index>(rows.size());
   problem.evaluate = log_residuals(law, records, {rows.begin(), rows.end()}, parameters);
-  problem.prior = GaussianPrior{prior.mean, inverse_root(prior.covariance)};
   LeastSquaresOptions solver;
   solver.loss = Loss::kHuber;
   solver.loss_scale = kHuberEfficiency;  // weighted residuals have unit variance
@@ -226,13 +282,15 @@ SeriesFit fit_with_prior(const Family& family, const SeriesKey& key, const LawDe
   for (int pass = 0; pass < 3; ++pass) {
     problem.weights = Eigen::VectorXd::Constant(problem.num_residuals, 1.0 / variance);
     double best_cost = std::numeric_limits<double>::infinity();
-    for (const std::vector<double>& start : starts) {
-      problem.unknowns = make_unknowns(parameters, start);
+    std::size_t chosen = 0;
+    for (std::size_t c = 0; c < components.size(); ++c) {
+      problem.unknowns = make_unknowns(parameters, components[c].start);
+      problem.prior = components[c].prior;
       LeastSquaresSummary summary = solve(problem, solver);
-      if (summary.termination == Termination::kInvalidStart || !(summary.cost < best_cost)) {
-        continue;
-      }
-      best_cost = summary.cost;
+      const double cost = summary.cost + components[c].log_determinant;
+      if (summary.termination == Termination::kInvalidStart || !(cost < best_cost)) continue;
+      best_cost = cost;
+      chosen = c;
       best = std::move(summary);
     }
     if (!std::isfinite(best_cost)) break;
@@ -245,13 +303,16 @@ SeriesFit fit_with_prior(const Family& family, const SeriesKey& key, const LawDe
       const double bound = kHuberEfficiency * std::sqrt(variance);
       squares += std::min(value * value, bound * bound);
     }
+    const double used = effective_parameters(law, parameters, best, rows, variance);
     variance = (kPriorRowsForSpread * prior.residual_scale * prior.residual_scale + squares) /
-               (kPriorRowsForSpread + static_cast<double>(rows.size()));
-    std::vector<double> found;
+               std::max(kPriorRowsForSpread,
+                        kPriorRowsForSpread + static_cast<double>(rows.size()) - used);
+    Component winner = std::move(components[chosen]);
     for (std::size_t j = 0; j < parameters.size(); ++j) {
-      found.push_back(from_fit_scale(parameters[j], best.x[static_cast<Eigen::Index>(j)]));
+      winner.start[j] = from_fit_scale(parameters[j], best.x[static_cast<Eigen::Index>(j)]);
     }
-    starts = {std::move(found)};
+    components.clear();
+    components.push_back(std::move(winner));
   }
   SeriesFit fit;
   fit.key = key;

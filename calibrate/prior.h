@@ -36,7 +36,8 @@ SeriesFit move_fit(const Family& family, const SeriesFit& fit, const SeriesKey& 
                    const LawDevice& from, const LawDevice& to, double extra_log_sd = 0.0);
 
 /// Mean and spread of the examples' parameters, moved to `device`. Parameters that fewer than two
-/// examples identify keep the family's start value and a quarter of their box. Examples of other
+/// examples identify keep the family's start value and the spread of a
+/// uniform distribution over their box. Examples of other
 /// families, or with other parameter names, are passed over. Correlations are shrunk towards none
 /// by the share p / (p + examples): a handful of tables cannot tell p^2 of them.
 FamilyPrior learn_prior(const Family& family, const SeriesKey& key, const LawDevice& device,

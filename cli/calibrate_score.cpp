@@ -76,6 +76,11 @@ int calibrate_few_shot(const std::vector<TablesOfDevice>& devices,
         }
       }
       const calibrate::Family& family = *task.family;
+      if (task.records.size() <= count) {
+        std::cerr << "note: " << calibrate::series_id(task.key) << " has only "
+                  << task.records.size() << " rows\n";
+        continue;
+      }
       const auto prior = calibrate::learn_prior(family, task.key, device.device, examples);
       const auto law = family.bind(task.key, device.device, task.records);
       const std::vector<std::uint32_t> all = all_rows(task);
@@ -108,6 +113,11 @@ int calibrate_transfer(const std::vector<TablesOfDevice>& devices,
       const calibrate::SeriesFit* fit = calibrate::find_series(from.calibration, task.key);
       if (fit == nullptr) {
         std::cerr << "note: " << from.calibration.hardware << " has no " << id << '\n';
+        continue;
+      }
+      if (fit->family != task.family->name) {
+        std::cerr << "note: " << id << " runs another kernel there (" << fit->family << " against "
+                  << task.family->name << ")\n";
         continue;
       }
       const auto law = task.family->bind(task.key, device.device, task.records);

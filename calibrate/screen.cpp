@@ -15,9 +15,9 @@ namespace fulcrum::calibrate {
 namespace {
 
 // Bounds of the screen. They are wide: what they catch is wrong, not merely noisy (the loss
-// function deals with noise). Counts are over the 262 thousand public rows of two GPUs at
-// aiconfigurator 095f58a51c4c, where they set aside 46 rows, all of them single points 2 to 20
-// times off.
+// function deals with noise). Of the 271 657 public rows of two GPUs (aiconfigurator 095f58a51c4c,
+// decode-sized) they set aside 68: 20 exact repeats and 48 single points 2 to 20 times off their
+// neighbours.
 
 /// Kernel nodes of a CUDA graph follow each other no faster; the shortest public row is 1.76 us.
 constexpr double kLaunchFloorSeconds = 1.0e-6;
@@ -116,6 +116,7 @@ Verdict compare_with_neighbours(double before, double here, double after) {
   } else if (spike && high < kHostLaunchHigh && excess > kHostLaunchLow &&
              excess < kHostLaunchHigh) {
     verdict.reason = QuarantineReason::kEagerLaunch;
+    // A badly chosen kernel can cost as much; either way the row is not the kernel's time.
     verdict.detail += ", by what a host launch costs";
   }
   return verdict;

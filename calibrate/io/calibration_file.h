@@ -1,4 +1,4 @@
-// Calibration files, schema fulcrum/calibration/1 (data/README.md describes the keys).
+// Calibration files, schema fulcrum/calibration/1 (keys: calibrate/README.md).
 #pragma once
 
 #include <string>

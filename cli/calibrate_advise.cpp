@@ -2,6 +2,7 @@
 // prediction becomes sharper, within a budget of GPU seconds.
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <map>
@@ -164,7 +165,9 @@ int calibrate_advise(const std::vector<TablesOfDevice>& devices,
       for (const calibrate::DesignStep& step : steps) {
         const std::string shape = describe_shape(task.records[step.candidate].shape);
         const double sd = std::sqrt(std::max(0.0, step.target_variance));
-        table.add({shape, format_seconds(step.spent_seconds), percent(sd)});
+        char error[32];
+        std::snprintf(error, sizeof error, "%.3f %%", sd * 100.0);
+        table.add({shape, format_seconds(step.spent_seconds), error});
         measure.push_back(
             {{"shape", shape}, {"spent_seconds", step.spent_seconds}, {"parameter_log_sd", sd}});
       }
@@ -187,6 +190,12 @@ int calibrate_advise(const std::vector<TablesOfDevice>& devices,
                 << "); error from parameters " << percent(now.log_sd_parameters)
                 << ", from the law itself " << percent(fit->residual.scale)
                 << " (no measurement of other shapes lowers that)\n";
+      if (fit->residual.scale > now.log_sd_parameters) {
+        std::cout << "most of it is the law's own: measuring this very shape ("
+                  << format_seconds(kLeastMeasurementSeconds +
+                                    kLaunchesPerMeasurement * now.seconds)
+                  << ") says more than any row below\n";
+      }
       if (steps.empty()) std::cout << "nothing within the budget makes it sharper\n";
       table.print(std::cout, TerminalStyle::of_stdout());
       return 0;

@@ -21,6 +21,8 @@ std::span<const Command> commands();
 
 int run_predict(const Arguments& arguments);
 int run_levers(const Arguments& arguments);
+int run_explain(const Arguments& arguments);
+int run_simulate(const Arguments& arguments);
 int run_calibrate(const Arguments& arguments);
 
 }  // namespace fulcrum::cli

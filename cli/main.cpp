@@ -15,6 +15,9 @@ constexpr int kBadInput = 2;
 constexpr Command kCommands[] = {
     {"predict", "what a deployment does: step breakdown, TPOT, TTFT, tok/s", run_predict},
     {"levers", "what each change gives, its ceiling, its cost, whether to do it", run_levers},
+    {"explain", "why the step is this long, why MTP stops paying, what a target needs",
+     run_explain},
+    {"simulate", "continuous batching request by request: latency percentiles", run_simulate},
     {"calibrate", "fit cost laws to measured kernel times; say how wrong they are", run_calibrate},
 };
 

@@ -239,7 +239,9 @@ std::vector<KernelEntry> attention_entries() {
   };
   split_k.unsupported = [](const Shape& s, const DeviceTraits& d) -> std::optional<std::string> {
     const int heads = s["tile"] == 0 ? 16 : s.as_int("tile");
-    if (heads == 48 || s["heads"] % heads != 0) return "tile must be 16, 32 or 64 and divide heads";
+    if ((heads != 16 && heads != 64) || s["heads"] % heads != 0) {
+      return "tile must be 16 or 64 and divide heads";
+    }
     if (kernels::sparse_mla_split_k_shared_bytes(heads) > d.shared_memory_per_block_bytes) {
       return "the head tile needs more shared memory than a block of this device has";
     }
@@ -248,7 +250,7 @@ std::vector<KernelEntry> attention_entries() {
   split_k.make = make_case<SparseMlaCase<true>>;
   split_k.verify_shapes =
       std::string(common_shapes) +
-      ";m=3,tile=16,splits=1,ragged=1;m=3,tile=32,splits=3,ragged=1;"
+      ";m=3,tile=16,splits=1,ragged=1;m=3,tile=64,splits=3,ragged=1;"
       "m=3,tile=64,splits=7,ragged=1;m=2,tile=64,splits=20;m=2,tile=16,splits=9";
   split_k.calibration_shapes = mla_calibration_shapes(false);
   return {row_loop, split_k};

@@ -15,11 +15,10 @@ SparseMlaPlan plan_sparse_mla(const SparseMlaShape& shape, int num_sms, int shar
                                     (shape.compressed_width + kTileRows - 1) / kTileRows);
   SparseMlaPlan plan;
   int blocks_per_sm = 1;
-  for (const int heads : {16, 32, 64}) {
+  for (const int heads : {16, 64}) {
     const int bytes = sparse_mla_split_k_shared_bytes(heads);
     if (shape.num_heads % heads != 0 || bytes > shared_bytes_per_block) continue;
-    const bool enough_blocks =
-        shape.num_tokens * (shape.num_heads / heads) * tiles >= kMaxBlocksPerSm * num_sms;
+    const bool enough_blocks = shape.num_tokens * (shape.num_heads / heads) * tiles >= num_sms;
     if (plan.heads_per_block != 0 && !enough_blocks) continue;
     plan.heads_per_block = heads;
     blocks_per_sm = std::min(heads == 64 ? 1 : kMaxBlocksPerSm,

@@ -42,16 +42,16 @@ struct SparseMlaProblem {
 
 inline constexpr int kSparseMlaMaxSplits = 64;
 
-// How the split-K kernel cuts the work. heads_per_block in {16, 32, 64}, num_splits <=
-// kSparseMlaMaxSplits.
+// How the split-K kernel cuts the work. heads_per_block is 16 or 64, num_splits <=
+// kSparseMlaMaxSplits. (32 was slower than one of them at every batch and head count tried.)
 struct SparseMlaPlan {
   std::int32_t heads_per_block = 0;
   std::int32_t num_splits = 0;
 };
 
 // Chooses head tile and split count so that one wave of blocks covers the device: the largest head
-// tile (rows shared by most heads) that still leaves two blocks per SM when every tile of 32 rows
-// is a split, else the smallest. `shared_bytes_per_block` is the opt-in limit,
+// tile (rows shared by most heads) that still leaves a block per SM when every tile of 32 rows is a
+// split, else the smallest. `shared_bytes_per_block` is the opt-in limit,
 // `shared_bytes_per_sm` the capacity of one SM.
 SparseMlaPlan plan_sparse_mla(const SparseMlaShape& shape, int num_sms, int shared_bytes_per_block,
                               int shared_bytes_per_sm);

@@ -42,8 +42,6 @@ cudaError_t launch_sparse_mla_split_k(const SparseMlaProblem& problem, int num_s
 
 extern template cudaError_t launch_sparse_mla_split_k<1>(const SparseMlaProblem&, int,
                                                          cudaStream_t);
-extern template cudaError_t launch_sparse_mla_split_k<2>(const SparseMlaProblem&, int,
-                                                         cudaStream_t);
 extern template cudaError_t launch_sparse_mla_split_k<4>(const SparseMlaProblem&, int,
                                                          cudaStream_t);
 

@@ -1,9 +1,9 @@
 // Sparse MLA decode on CUDA cores, in the shape of the fallback kernel that sm_120 builds ran in
 // June 2026: one block per (token, head), a loop over tiles of the padded row width, every head
 // gathers and dequantises the rows for itself, FP32 arithmetic; window and compressed rows in
-// separate launches, then a merge. Scores and sums run over every padded slot, so the cost is linear in
-// tokens x heads x width; an empty slot saves its loads and their conversion (one H200, 16 tokens, 64 of
-// 512 slots filled: 290 us against 521 us with all of them).
+// separate launches, then a merge. Scores and sums run over every padded slot, so the cost is
+// linear in tokens x heads x width; an empty slot saves its loads and their conversion (one H200,
+// 16 tokens, 64 of 512 slots filled: 290 us against 521 us with all of them).
 #include <cuda_bf16.h>
 
 #include "kernels/attention/sparse_mla_launch.h"

@@ -6,7 +6,6 @@ namespace fulcrum::kernels {
 cudaError_t sparse_mla_split_k(const SparseMlaProblem& problem, const SparseMlaPlan& plan,
                                cudaStream_t stream) {
   static_assert(sizeof(detail::SplitKShared<1>) == sparse_mla_split_k_shared_bytes(16));
-  static_assert(sizeof(detail::SplitKShared<2>) == sparse_mla_split_k_shared_bytes(32));
   static_assert(sizeof(detail::SplitKShared<4>) == sparse_mla_split_k_shared_bytes(64));
   if (problem.shape.num_tokens <= 0 || plan.num_splits <= 0 || plan.heads_per_block <= 0 ||
       problem.shape.num_heads % plan.heads_per_block != 0) {
@@ -16,9 +15,6 @@ cudaError_t sparse_mla_split_k(const SparseMlaProblem& problem, const SparseMlaP
   switch (plan.heads_per_block) {
     case 16:
       error = detail::launch_sparse_mla_split_k<1>(problem, plan.num_splits, stream);
-      break;
-    case 32:
-      error = detail::launch_sparse_mla_split_k<2>(problem, plan.num_splits, stream);
       break;
     case 64:
       error = detail::launch_sparse_mla_split_k<4>(problem, plan.num_splits, stream);

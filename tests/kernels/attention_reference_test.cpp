@@ -145,6 +145,15 @@ TEST(SparseMlaPlan, BlocksFillTheDeviceOnceAndNeverMoreThanOnce) {
   }
 }
 
+TEST(SparseMlaPlan, HeadsShareRowsOnceTilesAloneCouldFillTheDevice) {
+  // 20 tiles of 32 rows: 7 tokens x 20 = 140 blocks of 64 heads cover 132 SMs, 6 tokens do not.
+  SparseMlaShape shape{
+      .num_tokens = 6, .num_heads = 64, .window_width = 128, .compressed_width = 512};
+  EXPECT_EQ(plan_sparse_mla(shape, 132, 232448, 233472).heads_per_block, 16);
+  shape.num_tokens = 7;
+  EXPECT_EQ(plan_sparse_mla(shape, 132, 232448, 233472).heads_per_block, 64);
+}
+
 TEST(SparseMlaPlan, SmallSharedMemoryTakesTheSmallHeadTile) {
   // sm_120: 99 KiB per block, 100 KiB per SM.
   const SparseMlaShape shape{

@@ -1,5 +1,0 @@
-#include "kernels/attention/sparse_mla_split_k_kernel.cuh"
-
-namespace fulcrum::kernels::detail {
-template cudaError_t launch_sparse_mla_split_k<2>(const SparseMlaProblem&, int, cudaStream_t);
-}  // namespace fulcrum::kernels::detail

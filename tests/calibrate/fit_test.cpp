@@ -83,6 +83,7 @@ TEST(Fit, OneRowAndEqualRowsGiveAStatedWideResult) {
   EXPECT_FALSE(single.warnings.empty());
   EXPECT_FALSE(single.inside.has_value());
   EXPECT_FALSE(single.parameters[0].standard_error.has_value());
+  EXPECT_GE(single.residual.scale, 0.5);
 
   std::vector<Record> equal = toy::make_records(10, 0.0, 0.0, 1);
   for (Record& record : equal) record.latency_seconds = 1e-5;

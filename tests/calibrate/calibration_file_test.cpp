@@ -68,5 +68,20 @@ TEST(CalibrationFile, AnotherSchemaIsRefused) {
   EXPECT_THROW(io::parse_calibration(text, "x.json"), InputError);
 }
 
+TEST(CalibrationFile, ADamagedFileIsReadOrRefusedWithAnInputError) {
+  const std::string whole = io::calibration_text(toy_calibration());
+  Random random(2);
+  for (int trial = 0; trial < 2000; ++trial) {
+    std::string text = whole;
+    const auto at = static_cast<std::size_t>(random.uniform() * static_cast<double>(text.size()));
+    constexpr const char* kPieces[] = {"null", "[]", "{}", "-1", "\"x\"", "1e400", ",", "\""};
+    text.replace(at, 1 + static_cast<std::size_t>(random.uniform() * 4.0), kPieces[trial % 8]);
+    try {
+      io::parse_calibration(text, "x.json");
+    } catch (const InputError&) {
+    }
+  }
+}
+
 }  // namespace
 }  // namespace fulcrum::calibrate

@@ -179,5 +179,33 @@ TEST(Screen, ATableWithoutOneUsableRowIsRefused) {
   EXPECT_THROW(screened("gemm,lib,bfloat16,1,128,256,nan\n"), InputError);
 }
 
+TEST(Screen, ADamagedTableIsReadOrRefusedWithAnInputError) {
+  const std::string whole = kHeader + line_of({20, 21, 21, 25, 40, 80, 150});
+  Random random(1);
+  int read = 0;
+  for (int trial = 0; trial < 3000; ++trial) {
+    std::string text = whole;
+    for (int damage = 0; damage < 1 + trial % 4; ++damage) {
+      const auto at = static_cast<std::size_t>(random.uniform() * static_cast<double>(text.size()));
+      if (trial % 3 == 0) {
+        text.resize(at);
+      } else {
+        text[at] = static_cast<char>(random.next() & 0x7F);
+      }
+      if (text.empty()) break;
+    }
+    try {
+      MeasurementTable table = io::parse_table(text, kName);
+      screen(table, toy::device());
+      std::size_t used = 0;
+      for (const Series& series : table.series) used += series.records.size();
+      EXPECT_EQ(used + table.quarantined.size(), table.num_rows);  // no row is lost in silence
+      ++read;
+    } catch (const InputError&) {
+    }
+  }
+  EXPECT_GT(read, 300);
+}
+
 }  // namespace
 }  // namespace fulcrum::calibrate

@@ -35,7 +35,10 @@ endif()
 
 # fulcrum_cuda_options(target): lines in profiles, warnings as errors, all kernels compiled in parallel.
 function(fulcrum_cuda_options target)
+  # Error messages name files of the repository, not of the machine that built it.
   target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>
+    $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>
     $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo --expt-relaxed-constexpr --extended-lambda -Xcompiler=-Wall,-Wextra>
     $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${FULCRUM_WERROR}>>:-Werror all-warnings>)
 endfunction()

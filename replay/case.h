@@ -1,5 +1,5 @@
-// What a kernel must offer to be replayed. replay/registry.cpp lists every KernelEntry in one table;
-// registry_<family>.cpp files define them.
+// What a kernel must offer to be replayed. replay/registry.cpp lists every KernelEntry in one
+// table; registry_<family>.cpp files define them.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,8 +17,8 @@
 
 namespace fulcrum::replay {
 
-// One kernel at one shape with its device buffers. Buffers are allocated and filled with random inputs in
-// the maker, so that launch() does nothing but enqueue.
+// One kernel at one shape with its device buffers. Buffers are allocated and filled with random
+// inputs in the maker, so that launch() does nothing but enqueue.
 class Case {
  public:
   virtual ~Case() = default;
@@ -30,8 +30,8 @@ class Case {
   virtual Verification verify(cudaStream_t stream) = 0;
 };
 
-// Thrown by a maker when this device or library cannot run the shape, which only trying shows: the entry is skipped
-// with this reason, not failed.
+// Thrown by a maker when this device or library cannot run the shape, which only trying shows: the
+// entry is skipped with this reason, not failed.
 class Unsupported : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -61,8 +61,8 @@ struct KernelEntry {
   // Why this kernel cannot run this shape on this device; nullopt when it can.
   std::optional<std::string> (*unsupported)(const Shape&, const DeviceTraits&) = nullptr;
   std::unique_ptr<Case> (*make)(const Shape&, const CaseOptions&) = nullptr;
-  // Lists of shapes in parse_shapes() syntax: small ones that reach every code path, and those that the
-  // calibration plan times.
+  // Lists of shapes in parse_shapes() syntax: small ones that reach every code path, and those that
+  // the calibration plan times.
   std::string verify_shapes;
   std::string calibration_shapes;
 };

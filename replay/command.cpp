@@ -100,8 +100,8 @@ class Progress {
 
 int run(const ReplayOptions& options, int argc, char** argv) {
   constexpr double kProbeTimeoutSeconds = 60;
-  Session session = session_from_line(run_in_child(
-      [] { return session_to_line(describe_device()); }, kProbeTimeoutSeconds));
+  Session session = session_from_line(
+      run_in_child([] { return session_to_line(describe_device()); }, kProbeTimeoutSeconds));
   session.argv.assign(argv, argv + argc);
   session.git_sha = FULCRUM_GIT_SHA;
   session.started_at = utc_now();
@@ -137,26 +137,26 @@ int run(const ReplayOptions& options, int argc, char** argv) {
     progress.report(item, summary);
   };
   const InterruptGuard guard;
-  const bool complete = supervise(
-      items,
-      [&]() -> RunItem {
-        const auto nvml = std::make_shared<Nvml>(pci_bus_id());
-        return [&, nvml](const PlanItem& item, bool& context_lost) {
-          return entry_to_line(run_item(item, options.worker, session, *nvml, context_lost),
-                               session.id);
-        };
-      },
-      {.item_timeout_seconds = options.item_timeout_seconds},
-      {.finished = [&](std::size_t i, const std::string& line) { keep(items[i], line); },
-       .died =
-           [&](std::size_t i, const std::string& reason) {
-             EntryResult lost;
-             lost.item = items[i];
-             lost.claim = items[i].kernel->claim(items[i].shape);
-             lost.reason = reason;
-             keep(items[i], entry_to_line(lost, session.id));
-           },
-       .interrupted = [] { return interrupt_requested != 0; }});
+  const bool complete =
+      supervise(items,
+                [&]() -> RunItem {
+                  const auto nvml = std::make_shared<Nvml>(pci_bus_id());
+                  return [&, nvml](const PlanItem& item, bool& context_lost) {
+                    return entry_to_line(
+                        run_item(item, options.worker, session, *nvml, context_lost), session.id);
+                  };
+                },
+                {.item_timeout_seconds = options.item_timeout_seconds},
+                {.finished = [&](std::size_t i, const std::string& line) { keep(items[i], line); },
+                 .died =
+                     [&](std::size_t i, const std::string& reason) {
+                       EntryResult lost;
+                       lost.item = items[i];
+                       lost.claim = items[i].kernel->claim(items[i].shape);
+                       lost.reason = reason;
+                       keep(items[i], entry_to_line(lost, session.id));
+                     },
+                 .interrupted = [] { return interrupt_requested != 0; }});
 
   if (!complete) {
     std::fprintf(stderr, "interrupted%s\n",
@@ -180,10 +180,16 @@ int run_replay_command(int argc, char** argv) {
   }
   try {
     switch (options.action) {
-      case ReplayOptions::Action::kHelp: std::printf("%s", options.help_text.c_str()); return 0;
-      case ReplayOptions::Action::kList: print_list(); return 0;
-      case ReplayOptions::Action::kPredict: return predict(options);
-      case ReplayOptions::Action::kRun: return run(options, argc, argv);
+      case ReplayOptions::Action::kHelp:
+        std::printf("%s", options.help_text.c_str());
+        return 0;
+      case ReplayOptions::Action::kList:
+        print_list();
+        return 0;
+      case ReplayOptions::Action::kPredict:
+        return predict(options);
+      case ReplayOptions::Action::kRun:
+        return run(options, argc, argv);
     }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n", argv[0], error.what());

@@ -5,7 +5,8 @@
 namespace fulcrum::replay {
 namespace {
 
-// The few declarations used, restated from the NVML API reference so that nvml.h is not needed to build.
+// The few declarations used, restated from the NVML API reference so that nvml.h is not needed to
+// build.
 using Return = int;
 constexpr Return kSuccess = 0;
 constexpr unsigned kClockSm = 1;      // NVML_CLOCK_SM
@@ -39,8 +40,7 @@ Nvml::Nvml(const std::string& pci_bus_id) : functions_(std::make_unique<Function
     return;
   }
   Functions& f = *functions_;
-  if (!resolve(library_, "nvmlInit_v2", f.init) ||
-      !resolve(library_, "nvmlShutdown", f.shutdown) ||
+  if (!resolve(library_, "nvmlInit_v2", f.init) || !resolve(library_, "nvmlShutdown", f.shutdown) ||
       !resolve(library_, "nvmlDeviceGetHandleByPciBusId_v2", f.by_pci)) {
     absence_ = "libnvidia-ml.so.1 lacks nvmlInit_v2 or nvmlDeviceGetHandleByPciBusId_v2";
     return;

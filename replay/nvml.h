@@ -1,5 +1,5 @@
-// Clocks, power, temperature and throttle reasons through NVML, loaded at run time: the harness must also
-// run where libnvidia-ml is missing, and say so. Reads only; never changes a setting.
+// Clocks, power, temperature and throttle reasons through NVML, loaded at run time: the harness
+// must also run where libnvidia-ml is missing, and say so. Reads only; never changes a setting.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ struct DeviceState {
   std::optional<std::uint64_t> throttle_reasons;  // NVML clocks-event-reasons bit mask.
 };
 
-// Bits of nvmlClocksEventReasons that mean "slower than the card could be": software power cap 0x4, hardware
-// slowdown 0x8, software thermal 0x20, hardware thermal 0x40, hardware power brake 0x80. Idle (0x1) and
-// application clocks (0x2) are settings, not throttling.
+// Bits of nvmlClocksEventReasons that mean "slower than the card could be": software power cap 0x4,
+// hardware slowdown 0x8, software thermal 0x20, hardware thermal 0x40, hardware power brake 0x80.
+// Idle (0x1) and application clocks (0x2) are settings, not throttling.
 inline constexpr std::uint64_t kThrottleMask = 0x4 | 0x8 | 0x20 | 0x40 | 0x80;
 
 class Nvml {

@@ -56,9 +56,10 @@ Roofline parse_roofline(const std::string& text) {
                      : key == "launch_seconds"  ? &roofline.launch_seconds
                                                 : nullptr;
     if (target == nullptr || used == 0 || used != digits.size() || value <= 0) {
-      throw std::invalid_argument("--predict: found '" + part +
-                                  "', allowed: bytes_per_second, flop_per_second, launch_seconds, each a "
-                                  "positive number");
+      throw std::invalid_argument(
+          "--predict: found '" + part +
+          "', allowed: bytes_per_second, flop_per_second, launch_seconds, each a "
+          "positive number");
     }
     *target = value;
   }

@@ -22,7 +22,8 @@ struct ReplayOptions {
   double item_timeout_seconds = 120;
 };
 
-// Throws std::invalid_argument (or boost's own errors, which derive from std::exception) on bad usage.
+// Throws std::invalid_argument (or boost's own errors, which derive from std::exception) on bad
+// usage.
 ReplayOptions parse_options(int argc, const char* const* argv);
 
 }  // namespace fulcrum::replay

@@ -23,8 +23,8 @@ struct PlanItem {
 
 // Every kernel on its verify_shapes, not timed.
 std::vector<PlanItem> verification_plan(std::span<const KernelEntry> kernels);
-// What `calibrate` needs: every kernel on its calibration_shapes, cold graph replay; plus the instrument's
-// own entries. Each kernel's first shape is verified before it is timed.
+// What `calibrate` needs: every kernel on its calibration_shapes, cold graph replay; plus the
+// instrument's own entries. Each kernel's first shape is verified before it is timed.
 std::vector<PlanItem> calibration_plan(std::span<const KernelEntry> kernels);
 
 }  // namespace fulcrum::replay

@@ -1,5 +1,5 @@
-// Random device inputs, generated where they are used: a layer's expert weights are gigabytes. Values are a
-// pure function of (seed, index).
+// Random device inputs, generated where they are used: a layer's expert weights are gigabytes.
+// Values are a pure function of (seed, index).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,7 +10,8 @@ namespace fulcrum::replay {
 
 // Each fills `count` elements at device pointer `data` and throws kernels::CudaError on failure.
 void fill_bytes(void* data, std::int64_t num_bytes, std::uint64_t seed, cudaStream_t stream);
-// Any finite E4M3 code whose magnitude is at most 448 (so no NaN), uniform over codes below `max_code`.
+// Any finite E4M3 code whose magnitude is at most 448 (so no NaN), uniform over codes below
+// `max_code`.
 void fill_e4m3(std::uint8_t* data, std::int64_t count, std::uint64_t seed, cudaStream_t stream,
                std::uint8_t max_code = 0x7e);
 // E8M0 exponents, uniform in [low, high].

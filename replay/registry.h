@@ -16,6 +16,7 @@ const KernelEntry* find_kernel(const std::string& name);
 std::vector<KernelEntry> selftest_entries();
 std::vector<KernelEntry> gemm_entries();
 std::vector<KernelEntry> moe_entries();
+std::vector<KernelEntry> sm120_entries();
 std::vector<KernelEntry> stream_entries();
 std::vector<KernelEntry> attention_entries();
 std::vector<KernelEntry> indexer_entries();

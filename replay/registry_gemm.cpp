@@ -14,7 +14,8 @@ using kernels::BlockScaleFormat;
 using kernels::CublasLtKind;
 using kernels::DeviceBuffer;
 
-// Codes up to 0x48 are magnitudes up to 4: a plausible activation range that keeps every code class.
+// Codes up to 0x48 are magnitudes up to 4: a plausible activation range that keeps every code
+// class.
 constexpr std::uint8_t kMaxCode = 0x48;
 
 struct Sizes {
@@ -131,12 +132,12 @@ class CublasLtCase : public Case {
 
   void launch(int set, cudaStream_t stream) override {
     gemm_->launch({.x = x_.data(),
-                  .weight = weight_.data() +
-                            static_cast<std::size_t>(set) * size_.n * size_.k * kElementBytes,
-                  .y = y_.data(),
-                  .x_scale = x_scale_.data(),
-                  .weight_scale = weight_scale_.data()},
-                 stream);
+                   .weight = weight_.data() +
+                             static_cast<std::size_t>(set) * size_.n * size_.k * kElementBytes,
+                   .y = y_.data(),
+                   .x_scale = x_scale_.data(),
+                   .weight_scale = weight_scale_.data()},
+                  stream);
   }
 
   Verification verify(cudaStream_t stream) override {
@@ -144,8 +145,8 @@ class CublasLtCase : public Case {
     launch(0, stream);
     FULCRUM_CUDA_CHECK(cudaStreamSynchronize(stream));
     const kernels::GemmReference reference = make_reference();
-    // wgmma keeps fewer bits of an FP8 sum than binary32 has (about 14 fractional bits, DeepSeek-V3 technical
-    // report section 3.3.2); that is the library's arithmetic, not an error of ours.
+    // wgmma keeps fewer bits of an FP8 sum than binary32 has (about 14 fractional bits, DeepSeek-V3
+    // technical report section 3.3.2); that is the library's arithmetic, not an error of ours.
     const Tolerance tolerance = kKind == CublasLtKind::kBf16
                                     ? kBf16Output
                                     : Tolerance{kBf16Output.relative, 0x1p-11, 1e-30};
@@ -234,8 +235,8 @@ std::vector<Dimension> gemm_dimensions(std::int64_t k_multiple) {
 // The five (N,K) that TP4 tuning covers, over the batch sizes of decode.
 std::string campaign_shapes(std::initializer_list<int> tokens) {
   std::string shapes;
-  for (const char* nk : {"n=1024,k=4096", "n=1536,k=4096", "n=4096,k=2048", "n=4096,k=512",
-                         "n=8192,k=1024"}) {
+  for (const char* nk :
+       {"n=1024,k=4096", "n=1536,k=4096", "n=4096,k=2048", "n=4096,k=512", "n=8192,k=1024"}) {
     for (const int m : tokens) {
       shapes += (shapes.empty() ? "m=" : ";m=") + std::to_string(m) + "," + nk;
     }
@@ -247,7 +248,8 @@ KernelEntry block_gemm_entry() {
   KernelEntry entry;
   entry.name = "gemm_fp8_block";
   entry.family = "gemm_fp8";
-  entry.summary = "E4M3 x E4M3 with 128x128 weight and 1x128 activation scales, BF16 out, own kernel";
+  entry.summary =
+      "E4M3 x E4M3 with 128x128 weight and 1x128 activation scales, BF16 out, own kernel";
   entry.dimensions = gemm_dimensions(128);
   entry.dimensions.push_back({.name = "ue8m0",
                               .meaning = "weight scales as E8M0 bytes instead of floats",
@@ -275,10 +277,12 @@ KernelEntry block_gemm_entry() {
   entry.verify_shapes =
       "m=1,n=1024,k=4096;m=2,n=1536,k=4096;m=7,n=4096,k=2048;m=8,n=4096,k=512;m=9,n=8192,k=1024;"
       "m=16,n=1024,k=4096,ue8m0=0;m=24,n=1536,k=4096;m=32,n=4096,k=2048;m=48,n=4096,k=512;"
-      "m=64,n=8192,k=1024,ue8m0=0;m=65,n=1024,k=4096;m=128,n=8192,k=1024;m=200,n=4096,k=2048,ue8m0=0;"
+      "m=64,n=8192,k=1024,ue8m0=0;m=65,n=1024,k=4096;m=128,n=8192,k=1024;m=200,n=4096,k=2048,ue8m0="
+      "0;"
       "m=512,n=1536,k=4096;m=1,n=576,k=5120;m=3,n=16,k=128;m=17,n=400,k=384;m=100,n=272,k=640;"
       "m=5,n=1024,k=4096,split=1;m=5,n=1024,k=4096,split=8;"
-      "m=40,n=1024,k=4096,split=4;m=16,n=1024,k=640,split=2;m=60,n=1040,k=1152,split=8;m=30,n=4096,k=2048,split=8;m=512,n=8192,k=1024";
+      "m=40,n=1024,k=4096,split=4;m=16,n=1024,k=640,split=2;m=60,n=1040,k=1152,split=8;m=30,n=4096,"
+      "k=2048,split=8;m=512,n=8192,k=1024";
   entry.calibration_shapes = campaign_shapes({1, 2, 4, 8, 16, 32, 64, 128, 256, 512});
   return entry;
 }
@@ -314,7 +318,8 @@ KernelEntry cublaslt_entry(const char* name, const char* family, const char* sum
   entry.make = [](const Shape& s, const CaseOptions& o) -> std::unique_ptr<Case> {
     return std::make_unique<CublasLtCase<kKind>>(s, o);
   };
-  entry.verify_shapes = "m=2,n=1024,k=4096;m=16,n=4096,k=512;m=64,n=8192,k=1024;m=128,n=1536,k=4096";
+  entry.verify_shapes =
+      "m=2,n=1024,k=4096;m=16,n=4096,k=512;m=64,n=8192,k=1024;m=128,n=1536,k=4096";
   entry.calibration_shapes = campaign_shapes({1, 8, 16, 32, 64, 256});
   return entry;
 }
@@ -324,23 +329,24 @@ KernelEntry cublaslt_entry(const char* name, const char* family, const char* sum
 std::vector<KernelEntry> gemm_entries() {
   KernelEntry bf16 = cublaslt_entry<CublasLtKind::kBf16>("gemm_bf16_cublaslt", "gemm_bf16",
                                                          "BF16 x BF16 by cuBLASLt");
-  // The BF16 projections of a layer: gate, compressors (CSA, HCA, indexer), one wo_a group pair at TP4.
+  // The BF16 projections of a layer: gate, compressors (CSA, HCA, indexer), one wo_a group pair at
+  // TP4.
   bf16.calibration_shapes.clear();
-  for (const char* nk : {"n=256,k=4096", "n=512,k=4096", "n=1024,k=4096", "n=2048,k=4096",
-                         "n=32320,k=4096"}) {
+  for (const char* nk :
+       {"n=256,k=4096", "n=512,k=4096", "n=1024,k=4096", "n=2048,k=4096", "n=32320,k=4096"}) {
     for (const int m : {1, 4, 16, 64, 256}) {
       bf16.calibration_shapes +=
           (bf16.calibration_shapes.empty() ? "m=" : ";m=") + std::to_string(m) + "," + nk;
     }
   }
-  return {block_gemm_entry(),
-          cublaslt_entry<CublasLtKind::kFp8Tensor>(
-              "gemm_fp8_tensor_cublaslt", "gemm_fp8",
-              "E4M3 x E4M3 with one scale per tensor by cuBLASLt"),
-          cublaslt_entry<CublasLtKind::kFp8Block>(
-              "gemm_fp8_block_cublaslt", "gemm_fp8",
-              "E4M3 x E4M3 with 128x128 and 1x128 float scales by cuBLASLt (sm_90)"),
-          bf16};
+  return {
+      block_gemm_entry(),
+      cublaslt_entry<CublasLtKind::kFp8Tensor>("gemm_fp8_tensor_cublaslt", "gemm_fp8",
+                                               "E4M3 x E4M3 with one scale per tensor by cuBLASLt"),
+      cublaslt_entry<CublasLtKind::kFp8Block>(
+          "gemm_fp8_block_cublaslt", "gemm_fp8",
+          "E4M3 x E4M3 with 128x128 and 1x128 float scales by cuBLASLt (sm_90)"),
+      bf16};
 }
 
 }  // namespace fulcrum::replay

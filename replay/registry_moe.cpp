@@ -26,8 +26,8 @@ Fp4Format moe_format(const Shape& s) {
   return s["nvfp4"] != 0 ? Fp4Format::kNvfp4 : Fp4Format::kMxfp4;
 }
 
-// Routing is uniform without replacement per token and independent between tokens, so a set reads this many
-// experts on average.
+// Routing is uniform without replacement per token and independent between tokens, so a set reads
+// this many experts on average.
 double expected_distinct(const MoeShape& s) {
   return s.experts * (1.0 - std::pow(1.0 - 1.0 * s.top_k / s.experts, s.tokens));
 }
@@ -59,14 +59,15 @@ struct ExpertBank {
         code_buffer(codes * static_cast<std::size_t>(options.num_sets)),
         scale_buffer(scales * static_cast<std::size_t>(options.num_sets)),
         global(static_cast<std::size_t>(s.experts)) {
-    // Any nibble is a valid E2M1 code. Scales make the gate's standard deviation about 3, so that some
-    // activations reach the clamp at 10.
+    // Any nibble is a valid E2M1 code. Scales make the gate's standard deviation about 3, so that
+    // some activations reach the clamp at 10.
     fill_bytes(code_buffer.data(), static_cast<std::int64_t>(code_buffer.size()), seed, nullptr);
     const auto count = static_cast<std::int64_t>(scale_buffer.size());
     if (format == Fp4Format::kMxfp4) {
       fill_e8m0(scale_buffer.data(), count, 120, 123, seed + 1, nullptr);
     } else {
-      fill_e8m0(scale_buffer.data(), count, 0x28, 0x38, seed + 1, nullptr);  // E4M3 codes of 0.25 to 1.
+      fill_e8m0(scale_buffer.data(), count, 0x28, 0x38, seed + 1,
+                nullptr);  // E4M3 codes of 0.25 to 1.
     }
     fill_float(global.data(), static_cast<std::int64_t>(global.size()), 0.03f, 0.06f, seed + 2,
                nullptr);
@@ -143,21 +144,20 @@ class MoeCase : public Case {
     auto ids = expert_ids_.download();
     ids.resize(slots_);
     const auto weights = expert_weights_.download();
-    const auto reference =
-        kernels::moe_reference({.shape = shape_,
-                                .weights = {.format = format_,
-                                            .gate_up = gate_up,
-                                            .gate_up_scale = gate_up_scale,
-                                            .down = down,
-                                            .down_scale = down_scale,
-                                            .gate_up_global = gate_up_global,
-                                            .down_global = down_global},
-                                .x = x,
-                                .expert_ids = ids,
-                                .expert_weights = weights,
-                                .swiglu_limit = kSwigluLimit});
-    // Activations between the two GEMMs are BF16: each product of w2 may be off by half an ulp (2^-9), doubled
-    // for what the binary32 sums and the exponential before them add.
+    const auto reference = kernels::moe_reference({.shape = shape_,
+                                                   .weights = {.format = format_,
+                                                               .gate_up = gate_up,
+                                                               .gate_up_scale = gate_up_scale,
+                                                               .down = down,
+                                                               .down_scale = down_scale,
+                                                               .gate_up_global = gate_up_global,
+                                                               .down_global = down_global},
+                                                   .x = x,
+                                                   .expert_ids = ids,
+                                                   .expert_weights = weights,
+                                                   .swiglu_limit = kSwigluLimit});
+    // Activations between the two GEMMs are BF16: each product of w2 may be off by half an ulp
+    // (2^-9), doubled for what the binary32 sums and the exponential before them add.
     const Tolerance tolerance{kBf16Output.relative, 0x1p-8, kBf16Output.absolute};
     return compare_bf16(out_.download(), reference.out, reference.magnitude, tolerance, "out");
   }
@@ -195,9 +195,17 @@ KernelEntry moe_entry(const char* name, const char* summary) {
        .min = 256,
        .max = 8192,
        .multiple = 256},
-      {.name = "experts", .meaning = "experts on this rank", .default_value = 256, .min = 1, .max = 1024},
+      {.name = "experts",
+       .meaning = "experts on this rank",
+       .default_value = 256,
+       .min = 1,
+       .max = 1024},
       {.name = "topk", .meaning = "experts per token", .default_value = 6, .min = 1, .max = 16},
-      {.name = "nvfp4", .meaning = "NVFP4 instead of MXFP4", .default_value = 0, .min = 0, .max = 1}};
+      {.name = "nvfp4",
+       .meaning = "NVFP4 instead of MXFP4",
+       .default_value = 0,
+       .min = 0,
+       .max = 1}};
   entry.claim = [](const Shape& s) {
     const MoeShape shape = moe_shape(s);
     return kGrouped ? kernels::moe_grouped_claim(shape, moe_format(s), expected_distinct(shape))

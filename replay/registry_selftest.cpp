@@ -1,4 +1,5 @@
-// The instrument's own entries (family "selftest") and deliberate faults (family "fault", in no plan).
+// The instrument's own entries (family "selftest") and deliberate faults (family "fault", in no
+// plan).
 #include "kernels/common/device_buffer.h"
 #include "replay/registry.h"
 #include "replay/spin.h"
@@ -87,14 +88,14 @@ KernelEntry entry(const char* name, const char* family, const char* summary,
 }  // namespace
 
 std::vector<KernelEntry> selftest_entries() {
-  KernelEntry empty = entry("empty", "selftest", "an empty kernel: the launch floor",
-                            make_plain<EmptyCase>);
+  KernelEntry empty =
+      entry("empty", "selftest", "an empty kernel: the launch floor", make_plain<EmptyCase>);
   empty.calibration_shapes = std::string(";");  // One shape without dimensions.
-  KernelEntry spin = entry(
-      "spin", "selftest", "one thread that spins for a known time on %globaltimer",
-      [](const Shape& shape, const CaseOptions&) -> std::unique_ptr<Case> {
-        return std::make_unique<SpinCase>(shape["ns"]);
-      });
+  KernelEntry spin =
+      entry("spin", "selftest", "one thread that spins for a known time on %globaltimer",
+            [](const Shape& shape, const CaseOptions&) -> std::unique_ptr<Case> {
+              return std::make_unique<SpinCase>(shape["ns"]);
+            });
   spin.dimensions = {{.name = "ns",
                       .meaning = "duration in nanoseconds",
                       .default_value = 200'000,

@@ -9,7 +9,8 @@
 
 namespace fulcrum::replay {
 
-// One allowed dimension of a kernel: inclusive bounds, and a factor that values must be multiples of.
+// One allowed dimension of a kernel: inclusive bounds, and a factor that values must be multiples
+// of.
 struct Dimension {
   std::string name;
   std::string meaning;
@@ -36,8 +37,9 @@ class Shape {
   std::vector<std::pair<std::string, std::int64_t>> dims_;
 };
 
-// Parses "name=value,..." in any order, fills what is missing from the defaults and returns the dimensions
-// in the kernel's order. Throws std::invalid_argument naming the key, what was found and what is allowed.
+// Parses "name=value,..." in any order, fills what is missing from the defaults and returns the
+// dimensions in the kernel's order. Throws std::invalid_argument naming the key, what was found and
+// what is allowed.
 Shape parse_shape(const std::string& text, std::span<const Dimension> dimensions);
 
 // Splits at ';' and parses each; at least one shape.

@@ -1,4 +1,5 @@
-// Kernels that the instrument is tested on: one of known duration, one that does nothing, and faults.
+// Kernels that the instrument is tested on: one of known duration, one that does nothing, and
+// faults.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -56,10 +56,14 @@ StopReason should_stop(const StoppingRule& rule, const SampleSummary& summary,
 
 const char* to_string(StopReason reason) {
   switch (reason) {
-    case StopReason::kContinue: return "continue";
-    case StopReason::kConverged: return "converged";
-    case StopReason::kMaxSamples: return "max_samples";
-    case StopReason::kMaxTime: return "max_time";
+    case StopReason::kContinue:
+      return "continue";
+    case StopReason::kConverged:
+      return "converged";
+    case StopReason::kMaxSamples:
+      return "max_samples";
+    case StopReason::kMaxTime:
+      return "max_time";
   }
   return "unknown";
 }

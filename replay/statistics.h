@@ -9,10 +9,10 @@ namespace fulcrum::replay {
 struct SampleSummary {
   std::size_t num_samples = 0;
   double median_seconds = 0;
-  double mad_seconds = 0;       // Median absolute deviation from the median.
+  double mad_seconds = 0;  // Median absolute deviation from the median.
   double p10_seconds = 0;
   double p90_seconds = 0;
-  double ci_low_seconds = 0;    // 95 % confidence interval of the median.
+  double ci_low_seconds = 0;  // 95 % confidence interval of the median.
   double ci_high_seconds = 0;
   // Half of the interval over the median: what the stopping rule looks at.
   double relative_half_width() const {
@@ -32,10 +32,12 @@ struct StoppingRule {
 };
 
 enum class StopReason { kContinue, kConverged, kMaxSamples, kMaxTime };
-StopReason should_stop(const StoppingRule& rule, const SampleSummary& summary, double total_seconds);
+StopReason should_stop(const StoppingRule& rule, const SampleSummary& summary,
+                       double total_seconds);
 const char* to_string(StopReason reason);
 
-// A set is noisy when it did not converge and its middle 80 % spreads over more than this share of the median.
+// A set is noisy when it did not converge and its middle 80 % spreads over more than this share of
+// the median.
 inline constexpr double kNoisySpread = 0.10;
 bool is_noisy(const SampleSummary& summary, StopReason reason);
 

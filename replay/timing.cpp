@@ -113,12 +113,11 @@ Timing measure(const TimingOptions& options, int num_sets,
   int next_set = 0;
   if (options.launch == LaunchMode::kGraph) {
     const double wanted = std::ceil(options.graph_seconds / estimate_seconds);
-    const int launches = static_cast<int>(
-        std::clamp(wanted, 1.0, static_cast<double>(options.max_graph_launches)));
+    const int launches =
+        static_cast<int>(std::clamp(wanted, 1.0, static_cast<double>(options.max_graph_launches)));
     // Whole rounds, so that each sample reads every set equally often.
     timing.launches_per_sample = (launches + sets - 1) / sets * sets;
-    const Graph graph(stream, timing.launches_per_sample,
-                      [&](int i) { launch(i % sets, stream); });
+    const Graph graph(stream, timing.launches_per_sample, [&](int i) { launch(i % sets, stream); });
     graph.replay(stream);
     graph.replay(stream);
     timing.before = nvml.read();

@@ -14,8 +14,8 @@ namespace {
 std::string describe(const std::string& what, std::size_t index, double output, double reference,
                      double bound) {
   char text[160];
-  std::snprintf(text, sizeof text, "%s[%zu]: %.9g, reference %.9g, allowed error %.3g", what.c_str(),
-                index, output, reference, bound);
+  std::snprintf(text, sizeof text, "%s[%zu]: %.9g, reference %.9g, allowed error %.3g",
+                what.c_str(), index, output, reference, bound);
   return text;
 }
 
@@ -37,10 +37,10 @@ Verification compare_decoded(std::size_t size, Decode decode, std::span<const do
                          (magnitude.empty() ? 0.0 : tolerance.of_magnitude * magnitude[i]);
     const bool ok = error <= bound;  // False for NaN.
     if (!ok) ++result.num_failed;
-    const double ratio = std::isnan(error)  ? std::numeric_limits<double>::infinity()
-                         : error == 0       ? 0
-                         : bound > 0        ? error / bound
-                                            : std::numeric_limits<double>::infinity();
+    const double ratio = std::isnan(error) ? std::numeric_limits<double>::infinity()
+                         : error == 0      ? 0
+                         : bound > 0       ? error / bound
+                                           : std::numeric_limits<double>::infinity();
     if (ratio > result.worst_ratio) {
       result.worst_ratio = ratio;
       result.worst = describe(what, i, output, reference[i], bound);

@@ -28,8 +28,7 @@ void run_checked(EntryResult& result, const WorkerOptions& options, const Sessio
                             .num_sms = session.num_sms,
                             .l2_bytes = session.l2_bytes,
                             .memory_bytes = session.memory_bytes,
-                            .shared_memory_per_block_bytes =
-                                session.shared_memory_per_block_bytes};
+                            .shared_memory_per_block_bytes = session.shared_memory_per_block_bytes};
   result.claim = kernel.claim(item.shape);
   if (const auto why = kernel.unsupported(item.shape, traits)) {
     result.status = EntryStatus::kSkipped;
@@ -83,8 +82,9 @@ Session describe_device() {
   int count = 0;
   const cudaError_t code = cudaGetDeviceCount(&count);
   if (code != cudaSuccess || count == 0) {
-    throw std::runtime_error(std::string("no usable GPU: ") +
-                             (code == cudaSuccess ? "device count is 0" : cudaGetErrorString(code)));
+    throw std::runtime_error(std::string("no usable GPU: ") + (code == cudaSuccess
+                                                                   ? "device count is 0"
+                                                                   : cudaGetErrorString(code)));
   }
   cudaDeviceProp properties{};
   FULCRUM_CUDA_CHECK(cudaGetDeviceProperties(&properties, 0));

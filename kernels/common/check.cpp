@@ -4,9 +4,9 @@ namespace fulcrum::kernels {
 namespace {
 
 std::string describe(cudaError_t code, const char* expression, const char* file, int line) {
-  return std::string(file) + ":" + std::to_string(line) + ": " + expression + " failed: " +
-         cudaGetErrorName(code) + " (" + std::to_string(static_cast<int>(code)) + "): " +
-         cudaGetErrorString(code);
+  return std::string(file) + ":" + std::to_string(line) + ": " + expression +
+         " failed: " + cudaGetErrorName(code) + " (" + std::to_string(static_cast<int>(code)) +
+         "): " + cudaGetErrorString(code);
 }
 
 }  // namespace
@@ -34,7 +34,8 @@ bool CudaError::sticky() const {
 
 void check_cuda(cudaError_t code, const char* expression, const char* file, int line) {
   if (code == cudaSuccess) return;
-  cudaGetLastError();  // A non-sticky error stays pending otherwise and would be blamed on the next call.
+  cudaGetLastError();  // A non-sticky error stays pending otherwise and would be blamed on the next
+                       // call.
   throw CudaError(code, expression, file, line);
 }
 

@@ -1,9 +1,10 @@
 // Pushing data into a neighbour block's shared memory (thread-block clusters, sm_90 and up).
 //
-// Protocol: every block initialises its own barrier with the bytes it will receive, all blocks of the cluster
-// meet once (arrive early, wait just before the first push: the meeting hides behind the loads), then each
-// block pushes with st.async, whose arrival completes the receiver's barrier. No block waits for its own
-// pushes, and none can leave before what it must receive has come, so nobody writes into a dead block.
+// Protocol: every block initialises its own barrier with the bytes it will receive, all blocks of
+// the cluster meet once (arrive early, wait just before the first push: the meeting hides behind
+// the loads), then each block pushes with st.async, whose arrival completes the receiver's barrier.
+// No block waits for its own pushes, and none can leave before what it must receive has come, so
+// nobody writes into a dead block.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +35,8 @@ __device__ __forceinline__ void cluster_wait() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-// `target` and `barrier` are this block's addresses; the store goes to the same offsets of block `rank`.
+// `target` and `barrier` are this block's addresses; the store goes to the same offsets of block
+// `rank`.
 __device__ __forceinline__ void push(const void* target, std::uint64_t* barrier, int rank,
                                      float4 value) {
   std::uint32_t remote_target;
@@ -46,8 +48,8 @@ __device__ __forceinline__ void push(const void* target, std::uint64_t* barrier,
                : "=r"(remote_barrier)
                : "r"(shared_address(barrier)), "r"(rank));
   asm volatile(
-      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1,%2,%3,%4}, [%5];" ::"r"(
-          remote_target),
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1,%2,%3,%4}, [%5];" ::
+          "r"(remote_target),
       "r"(__float_as_uint(value.x)), "r"(__float_as_uint(value.y)), "r"(__float_as_uint(value.z)),
       "r"(__float_as_uint(value.w)), "r"(remote_barrier)
       : "memory");

@@ -25,7 +25,8 @@ class DeviceBuffer {
   DeviceBuffer(const DeviceBuffer&) = delete;
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
   ~DeviceBuffer() {
-    if (data_ != nullptr) (void)cudaFree(data_);  // The context may be lost already; nothing to do about it.
+    if (data_ != nullptr)
+      (void)cudaFree(data_);  // The context may be lost already; nothing to do about it.
   }
 
   T* data() { return data_; }
@@ -46,7 +47,8 @@ class DeviceBuffer {
     }
     return host;
   }
-  // All bits set: NaN in every float format here, so an element a kernel never writes cannot pass a check.
+  // All bits set: NaN in every float format here, so an element a kernel never writes cannot pass a
+  // check.
   void poison() {
     if (size_ > 0) FULCRUM_CUDA_CHECK(cudaMemset(data_, 0xff, bytes()));
   }

@@ -1,7 +1,7 @@
 // Number formats of the checkpoint, decoded and encoded exactly, on host and device.
-//   E4M3 (fn): OCP 8-bit floating point specification 1.0; bias 7, no infinity, NaN = 0x7f / 0xff, max 448.
-//   E2M1, E8M0: OCP microscaling formats specification 1.0; E2M1 magnitudes 0 .5 1 1.5 2 3 4 6,
-//   E8M0 = 2^(code-127), NaN = 255.   BF16: upper half of an IEEE binary32.
+//   E4M3 (fn): OCP 8-bit floating point specification 1.0; bias 7, no infinity, NaN = 0x7f / 0xff,
+//   max 448. E2M1, E8M0: OCP microscaling formats specification 1.0; E2M1 magnitudes 0 .5 1 1.5 2 3
+//   4 6, E8M0 = 2^(code-127), NaN = 255.   BF16: upper half of an IEEE binary32.
 // Decoders are exact. Encoders round to nearest, ties to even, and saturate finite values.
 #pragma once
 
@@ -62,7 +62,8 @@ FULCRUM_HOST_DEVICE inline std::uint8_t encode_e4m3(float value) {
   if (magnitude > 0x7f800000u) return static_cast<std::uint8_t>(sign | 0x7fu);
   const float absolute = float_from_bits(magnitude);
   if (absolute >= 448.0f) return static_cast<std::uint8_t>(sign | 0x7eu);
-  if (absolute < 0.015625f) {  // Below 2^-6: a multiple of 2^-9; adding 1.5 * 2^14 rounds to it exactly.
+  if (absolute <
+      0.015625f) {  // Below 2^-6: a multiple of 2^-9; adding 1.5 * 2^14 rounds to it exactly.
     const float rounded = (absolute + 24576.0f) - 24576.0f;
     return static_cast<std::uint8_t>(sign | static_cast<std::uint32_t>(rounded * 512.0f));
   }
@@ -83,13 +84,20 @@ FULCRUM_HOST_DEVICE inline std::uint8_t encode_e2m1(float value) {
   const float a = value < 0 ? -value : value;
   // Midpoints .25 .75 1.25 1.75 2.5 3.5 5; a tie goes to the even code.
   std::uint8_t code = 0;
-  if (a > 5.0f) code = 7;
-  else if (a >= 3.5f) code = 6;
-  else if (a > 2.5f) code = 5;
-  else if (a >= 1.75f) code = 4;
-  else if (a > 1.25f) code = 3;
-  else if (a >= 0.75f) code = 2;
-  else if (a > 0.25f) code = 1;
+  if (a > 5.0f)
+    code = 7;
+  else if (a >= 3.5f)
+    code = 6;
+  else if (a > 2.5f)
+    code = 5;
+  else if (a >= 1.75f)
+    code = 4;
+  else if (a > 1.25f)
+    code = 3;
+  else if (a >= 0.75f)
+    code = 2;
+  else if (a > 0.25f)
+    code = 1;
   return static_cast<std::uint8_t>(sign | code);
 }
 
@@ -100,8 +108,8 @@ FULCRUM_HOST_DEVICE inline float decode_e8m0(std::uint8_t code) {
   return float_from_bits(static_cast<std::uint32_t>(code) << 23);
 }
 
-// Smallest power of two >= value (how block scales are chosen, so that the block does not overflow);
-// values at or below 2^-127 give code 0.
+// Smallest power of two >= value (how block scales are chosen, so that the block does not
+// overflow); values at or below 2^-127 give code 0.
 FULCRUM_HOST_DEVICE inline std::uint8_t encode_e8m0_ceil(float value) {
   const std::uint32_t bits = bits_from_float(value) & 0x7fffffffu;
   if (bits > 0x7f800000u) return 255u;

@@ -1,9 +1,10 @@
 // Device helpers shared by the tensor-core kernels: fragments fed straight from global memory.
 //
-// mma.m16n8k16 gives lane (g = lane / 4, t = lane % 4) the k indices {2t, 2t+1, 2t+8, 2t+9} of A rows g and
-// g+8 and of B column g. A sum over k does not care which k is called which, so a kernel may hand lane t any
-// four k values as long as A and B agree. All kernels here let lane t own a contiguous chunk: then both
-// operands come from memory as 16-byte loads, and no shared-memory transpose or ldmatrix is needed.
+// mma.m16n8k16 gives lane (g = lane / 4, t = lane % 4) the k indices {2t, 2t+1, 2t+8, 2t+9} of A
+// rows g and g+8 and of B column g. A sum over k does not care which k is called which, so a kernel
+// may hand lane t any four k values as long as A and B agree. All kernels here let lane t own a
+// contiguous chunk: then both operands come from memory as 16-byte loads, and no shared-memory
+// transpose or ldmatrix is needed.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +28,9 @@ __device__ __forceinline__ uint4 load_cached(const void* address) {
   return value;
 }
 
-// E4M3 products. sm_89 and sm_120 multiply E4M3 natively (m16n8k32); elsewhere ptxas would convert both operands
-// to binary16 at each use, so the conversion is written out here and the 16-row operand keeps it. Both ways are
-// exact per product: E4M3 is a subset of binary16.
+// E4M3 products. sm_89 and sm_120 multiply E4M3 natively (m16n8k32); elsewhere ptxas would convert
+// both operands to binary16 at each use, so the conversion is written out here and the 16-row
+// operand keeps it. Both ways are exact per product: E4M3 is a subset of binary16.
 #if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200)
 #define FULCRUM_NATIVE_E4M3_MMA 1
 #else
@@ -51,8 +52,9 @@ __device__ __forceinline__ void unpack_e4m3(std::uint32_t codes, std::uint32_t& 
       : "r"(codes));
 }
 #else
-// Exponent and mantissa shifted into binary16's fields are the value times 2^-8, subnormals included. The
-// pairs are bytes (1, 3) and (0, 2): another order of k, the same for both operands. NaN codes become 480.
+// Exponent and mantissa shifted into binary16's fields are the value times 2^-8, subnormals
+// included. The pairs are bytes (1, 3) and (0, 2): another order of k, the same for both operands.
+// NaN codes become 480.
 inline constexpr float kE4m3Unpack = 0x1p-8f;
 __device__ __forceinline__ void unpack_e4m3(std::uint32_t codes, std::uint32_t& first,
                                             std::uint32_t& second) {
@@ -66,8 +68,7 @@ __device__ __forceinline__ void unpack_e4m3(std::uint32_t codes, std::uint32_t& 
 __device__ __forceinline__ void mma_f16(float (&d)[4], std::uint32_t a0, std::uint32_t a1,
                                         std::uint32_t a2, std::uint32_t a3, std::uint32_t b0,
                                         std::uint32_t b1) {
-  asm(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
       "{%0,%1,%2,%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
@@ -76,8 +77,7 @@ __device__ __forceinline__ void mma_f16(float (&d)[4], std::uint32_t a0, std::ui
 __device__ __forceinline__ void mma_bf16(float (&d)[4], std::uint32_t a0, std::uint32_t a1,
                                          std::uint32_t a2, std::uint32_t a3, std::uint32_t b0,
                                          std::uint32_t b1) {
-  asm(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
       "{%8,%9}, {%0,%1,%2,%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));

@@ -1,4 +1,5 @@
-// Threads for the host references: the whole grid of a check must not take longer than the GPU's lease.
+// Threads for the host references: the whole grid of a check must not take longer than the GPU's
+// lease.
 #pragma once
 
 #include <cstdint>

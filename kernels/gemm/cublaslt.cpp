@@ -94,7 +94,8 @@ struct CublasLtGemm::State {
 
   template <typename T>
   void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
-    check(library().desc_set(desc, attribute, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
+    check(library().desc_set(desc, attribute, &value, sizeof value),
+          "cublasLtMatmulDescSetAttribute");
   }
 };
 
@@ -119,7 +120,8 @@ CublasLtGemm::CublasLtGemm(CublasLtKind kind, int m, int n, int k, int algorithm
   const cudaDataType_t element = fp8 ? CUDA_R_8F_E4M3 : CUDA_R_16BF;
   check(lib.create(&s.handle), "cublasLtCreate");
   check(lib.desc_create(&s.desc, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
-  // Column-major view: y^T [n, m] = weight^T' [n, k] * x^T [k, m]; the row-major weight is a transposed [k, n].
+  // Column-major view: y^T [n, m] = weight^T' [n, k] * x^T [k, m]; the row-major weight is a
+  // transposed [k, n].
   s.set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
   s.set(CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_N);
   if (kind == CublasLtKind::kFp8Block) {
@@ -145,9 +147,8 @@ CublasLtGemm::CublasLtGemm(CublasLtKind kind, int m, int n, int k, int algorithm
                      sizeof kWorkspaceBytes);
   std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(algorithm) + 1);
   int found = 0;
-  const cublasStatus_t status =
-      lib.heuristic(s.handle, s.desc, s.weight, s.x, s.y, s.y, preference, algorithm + 1,
-                    results.data(), &found);
+  const cublasStatus_t status = lib.heuristic(s.handle, s.desc, s.weight, s.x, s.y, s.y, preference,
+                                              algorithm + 1, results.data(), &found);
   lib.preference_destroy(preference);
   check(status, "cublasLtMatmulAlgoGetHeuristic");
   if (found <= algorithm) {
@@ -168,9 +169,10 @@ void CublasLtGemm::launch(const CublasLtArgs& args, cudaStream_t stream) {
   }
   const float one = 1;
   const float zero = 0;
-  check(library().matmul(s.handle, s.desc, &one, args.weight, s.weight, args.x, s.x, &zero, args.y,
-                         s.y, args.y, s.y, &s.algorithm, s.workspace.data(), kWorkspaceBytes, stream),
-        "cublasLtMatmul");
+  check(
+      library().matmul(s.handle, s.desc, &one, args.weight, s.weight, args.x, s.x, &zero, args.y,
+                       s.y, args.y, s.y, &s.algorithm, s.workspace.data(), kWorkspaceBytes, stream),
+      "cublasLtMatmul");
 }
 
 }  // namespace fulcrum::kernels

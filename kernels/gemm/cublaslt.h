@@ -1,5 +1,5 @@
-// GEMMs of cuBLASLt beside our own, for comparison and for ops that an engine leaves to it. The library is
-// loaded at run time: nothing here is needed to build or to run the rest.
+// GEMMs of cuBLASLt beside our own, for comparison and for ops that an engine leaves to it. The
+// library is loaded at run time: nothing here is needed to build or to run the rest.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -26,11 +26,12 @@ struct CublasLtArgs {
   const float* weight_scale = nullptr;  // kFp8Tensor: 1; kFp8Block: [ceil(n/128), k/128].
 };
 
-// One problem with the algorithm that the library's heuristic ranks `algorithm`-th (0 is its choice), and
-// a workspace of its own.
+// One problem with the algorithm that the library's heuristic ranks `algorithm`-th (0 is its
+// choice), and a workspace of its own.
 class CublasLtGemm {
  public:
-  // Throws std::runtime_error: library missing, or no algorithm of that rank for this shape on this device.
+  // Throws std::runtime_error: library missing, or no algorithm of that rank for this shape on this
+  // device.
   CublasLtGemm(CublasLtKind kind, int m, int n, int k, int algorithm);
   ~CublasLtGemm();
   CublasLtGemm(const CublasLtGemm&) = delete;

@@ -22,14 +22,15 @@ cudaError_t query(DeviceFacts& facts) {
     code = cudaDeviceGetAttribute(&facts.num_sms, cudaDevAttrMultiProcessorCount, device);
   }
   if (code == cudaSuccess) {
-    code = cudaDeviceGetAttribute(&facts.max_shared_bytes,
-                                  cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    code = cudaDeviceGetAttribute(&facts.max_shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                                  device);
   }
   return code;
 }
 
-// Two blocks per tile while the grid stays within one block per multiprocessor and each slice keeps a chunk; four
-// while it stays within three quarters: larger clusters are harder to place, and eight never won on the H200.
+// Two blocks per tile while the grid stays within one block per multiprocessor and each slice keeps
+// a chunk; four while it stays within three quarters: larger clusters are harder to place, and
+// eight never won on the H200.
 int choose_splits(int blocks, int num_groups, int groups_per_chunk, const DeviceFacts& facts) {
   if (4 * 4 * blocks <= 3 * facts.num_sms && num_groups >= 4 * groups_per_chunk) return 4;
   if (2 * blocks <= facts.num_sms && num_groups >= 2 * groups_per_chunk) return 2;

@@ -29,8 +29,8 @@ GemmReference multiply(int m, int n, int k, const std::vector<double>& x,
         sum += product;
         magnitude += std::abs(product);
       }
-      const std::size_t at = static_cast<std::size_t>(i) * static_cast<std::size_t>(n) +
-                             static_cast<std::size_t>(row);
+      const std::size_t at =
+          static_cast<std::size_t>(i) * static_cast<std::size_t>(n) + static_cast<std::size_t>(row);
       result.y[at] = sum;
       result.magnitude[at] = magnitude;
     }
@@ -51,7 +51,8 @@ const std::array<double, 256>& e4m3_table() {
 
 }  // namespace
 
-GemmReference fp8_block_gemm_reference(std::span<const std::uint8_t> x, std::span<const float> x_scale,
+GemmReference fp8_block_gemm_reference(std::span<const std::uint8_t> x,
+                                       std::span<const float> x_scale,
                                        std::span<const std::uint8_t> weight,
                                        std::span<const float> weight_scale, int m, int n, int k) {
   const auto& table = e4m3_table();

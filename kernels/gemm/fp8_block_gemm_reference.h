@@ -15,7 +15,8 @@ struct GemmReference {
 };
 
 // Scales already decoded to float: x_scale [m, k/128], weight_scale [ceil(n/128), k/128].
-GemmReference fp8_block_gemm_reference(std::span<const std::uint8_t> x, std::span<const float> x_scale,
+GemmReference fp8_block_gemm_reference(std::span<const std::uint8_t> x,
+                                       std::span<const float> x_scale,
                                        std::span<const std::uint8_t> weight,
                                        std::span<const float> weight_scale, int m, int n, int k);
 

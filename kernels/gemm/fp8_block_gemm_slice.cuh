@@ -1,7 +1,8 @@
-// Decode is bound by reading the weights once and by what surrounds that read: launch, latency, the sum over
-// slices. So a block asks for its whole share of weights and tokens at once (cp.async, whole 128-byte lines),
-// multiplies chunk by chunk as they arrive, and the blocks of a cluster sum their slices by pushing partial
-// tiles into each other's shared memory. Weight rows are the 16-row operand of the mma, tokens the 8-column one.
+// Decode is bound by reading the weights once and by what surrounds that read: launch, latency, the
+// sum over slices. So a block asks for its whole share of weights and tokens at once (cp.async,
+// whole 128-byte lines), multiplies chunk by chunk as they arrive, and the blocks of a cluster sum
+// their slices by pushing partial tiles into each other's shared memory. Weight rows are the 16-row
+// operand of the mma, tokens the 8-column one.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +15,8 @@
 
 namespace fulcrum::kernels {
 
-// kTokens tokens and kRows weight rows per block; kWarpsK of its eight warps share rows along k. A chunk is one
-// 64-column step of every such warp; kSlots chunks are in flight.
+// kTokens tokens and kRows weight rows per block; kWarpsK of its eight warps share rows along k. A
+// chunk is one 64-column step of every such warp; kSlots chunks are in flight.
 template <int kBlockTokens, int kBlockRows, int kBlockWarpsK, int kSlots>
 struct SliceShape {
   static constexpr int kTokens = kBlockTokens;
@@ -30,7 +31,8 @@ struct SliceShape {
   // 64 bytes of padding put the two rows of a quarter-warp load into different banks.
   static constexpr int kPitch = kChunk + 64;
   static constexpr int kSlotBytes = (kRows + kTokens) * kPitch;
-  static constexpr int kPartialPitch = kRows + 4;  // Floats; conflict-free for (row g, token 2t) stores.
+  static constexpr int kPartialPitch =
+      kRows + 4;  // Floats; conflict-free for (row g, token 2t) stores.
   static constexpr int kPartialBytes = kWarpsK * kTokens * kPartialPitch * 4;
   static constexpr int kQuads = kTokens * kRows / 4;  // Groups of four rows of one token.
   static constexpr int kReceiveBytes = kQuads * 16;
@@ -40,8 +42,8 @@ struct SliceShape {
   }
 };
 
-// Where a block stands in the launch, and its shared memory behind the slots: scales [slice_groups][kTokens],
-// then the receive area and its barrier.
+// Where a block stands in the launch, and its shared memory behind the slots: scales
+// [slice_groups][kTokens], then the receive area and its barrier.
 template <typename S>
 struct SliceBlock {
   int log2_splits;
@@ -53,7 +55,8 @@ struct SliceBlock {
   float4* received;
   std::uint64_t* barrier;
 
-  __device__ SliceBlock(const Fp8BlockGemmArgs& args, std::uint8_t* behind_slots, int slice_groups, int splits_log2)
+  __device__ SliceBlock(const Fp8BlockGemmArgs& args, std::uint8_t* behind_slots, int slice_groups,
+                        int splits_log2)
       : log2_splits(splits_log2),
         row0(blockIdx.y * S::kRows),
         token0(blockIdx.z * S::kTokens),
@@ -64,10 +67,11 @@ struct SliceBlock {
         barrier(reinterpret_cast<std::uint64_t*>(received + S::kQuads)) {}
 };
 
-// While the first copies travel: meets the cluster, and multiplies both scales per (group, token). A block's rows
-// lie within one 128-row scale block.
+// While the first copies travel: meets the cluster, and multiplies both scales per (group, token).
+// A block's rows lie within one 128-row scale block.
 template <typename S>
-__device__ __forceinline__ void slice_prologue(const Fp8BlockGemmArgs& args, const SliceBlock<S>& block) {
+__device__ __forceinline__ void slice_prologue(const Fp8BlockGemmArgs& args,
+                                               const SliceBlock<S>& block) {
 #if __CUDA_ARCH__ >= 900
   if (block.log2_splits > 0) {
     const int num_splits = 1 << block.log2_splits;
@@ -94,11 +98,12 @@ __device__ __forceinline__ void slice_prologue(const Fp8BlockGemmArgs& args, con
   }
 }
 
-// Sums the warps' tiles, then the cluster's, and stores. All copies must have arrived: the partial tiles
-// [kWarpsK][kTokens][kRows] take the slots' place.
+// Sums the warps' tiles, then the cluster's, and stores. All copies must have arrived: the partial
+// tiles [kWarpsK][kTokens][kRows] take the slots' place.
 template <typename S>
-__device__ __forceinline__ void slice_epilogue(const Fp8BlockGemmArgs& args, const SliceBlock<S>& block,
-                                               std::uint8_t* shared, int warp_n, int warp_k,
+__device__ __forceinline__ void slice_epilogue(const Fp8BlockGemmArgs& args,
+                                               const SliceBlock<S>& block, std::uint8_t* shared,
+                                               int warp_n, int warp_k,
                                                const float (&sum)[S::kRowTiles][S::kTokenTiles][4],
                                                float unscale) {
   const int g = threadIdx.x % 32 / 4;
@@ -122,12 +127,12 @@ __device__ __forceinline__ void slice_epilogue(const Fp8BlockGemmArgs& args, con
 
   constexpr int kQuadsPerToken = S::kRows / 4;
   const auto total_of = [&](int quad) {
-    const float* at = partial + quad / kQuadsPerToken * S::kPartialPitch + 4 * (quad % kQuadsPerToken);
+    const float* at =
+        partial + quad / kQuadsPerToken * S::kPartialPitch + 4 * (quad % kQuadsPerToken);
     float4 total = *reinterpret_cast<const float4*>(at);
 #pragma unroll
     for (int w = 1; w < S::kWarpsK; ++w) {
-      const float4 part =
-          *reinterpret_cast<const float4*>(at + w * S::kTokens * S::kPartialPitch);
+      const float4 part = *reinterpret_cast<const float4*>(at + w * S::kTokens * S::kPartialPitch);
       total.x += part.x;
       total.y += part.y;
       total.z += part.z;
@@ -148,7 +153,8 @@ __device__ __forceinline__ void slice_epilogue(const Fp8BlockGemmArgs& args, con
 #if __CUDA_ARCH__ >= 900
   if (block.log2_splits > 0) {
     const int num_splits = 1 << block.log2_splits;
-    // Block p of the cluster sums the p-th share of the quads; slot s of its receive area is block s's part.
+    // Block p of the cluster sums the p-th share of the quads; slot s of its receive area is block
+    // s's part.
     const int share = S::kQuads >> block.log2_splits;
     cluster_wait();
     for (int quad = threadIdx.x; quad < S::kQuads; quad += S::kThreads) {
@@ -210,19 +216,21 @@ __global__ void __launch_bounds__(256, kMinBlocks)
       const int row = r + copy_row;
       if (kRows % kRowsPerPass == 0 || row < kRows) {
         copy_async<16>(slot + row * S::kPitch,
-                args.weight + static_cast<std::int64_t>(min(block.row0 + row, args.n - 1)) * args.k +
-                    source_column,
-                inside);
+                       args.weight +
+                           static_cast<std::int64_t>(min(block.row0 + row, args.n - 1)) * args.k +
+                           source_column,
+                       inside);
       }
     }
 #pragma unroll
     for (int r = 0; r < kTokens; r += kRowsPerPass) {
       const int token = r + copy_row;
       if (kTokens % kRowsPerPass == 0 || token < kTokens) {
-        copy_async<16>(slot + (kRows + token) * S::kPitch,
-                args.x + static_cast<std::int64_t>(min(block.token0 + token, args.m - 1)) * args.k +
-                    source_column,
-                inside && block.token0 + token < args.m);
+        copy_async<16>(
+            slot + (kRows + token) * S::kPitch,
+            args.x + static_cast<std::int64_t>(min(block.token0 + token, args.m - 1)) * args.k +
+                source_column,
+            inside && block.token0 + token < args.m);
       }
     }
   };
@@ -251,7 +259,8 @@ __global__ void __launch_bounds__(256, kMinBlocks)
         a[r][1] = e4m3_rows(top.z, top.w, bottom.z, bottom.w);
       }
       const float* step_scales = block.scales + step / 2 * kTokens + 2 * t;
-      // Four independent accumulators at a time: a chain of dependent mma would wait for each other's latency.
+      // Four independent accumulators at a time: a chain of dependent mma would wait for each
+      // other's latency.
       constexpr int kTogether = std::min(S::kTokenTiles, std::max(1, 4 / S::kRowTiles));
 #pragma unroll
       for (int i0 = 0; i0 < S::kTokenTiles; i0 += kTogether) {
@@ -295,20 +304,21 @@ __global__ void __launch_bounds__(256, kMinBlocks)
   slice_epilogue(args, block, shared, warp_n, warp_k, sum, 1.0f / kE4m3Product);
 }
 
-// Raises the kernel's shared-memory limit and launches it with one cluster per row block and token block.
+// Raises the kernel's shared-memory limit and launches it with one cluster per row block and token
+// block.
 inline cudaError_t launch_slice_kernel(void (*kernel)(Fp8BlockGemmArgs, int, int),
                                        const Fp8BlockGemmArgs& args, const SlicePlan& plan,
                                        int slice_groups, int shared_bytes, int rows, int tokens,
                                        cudaStream_t stream) {
-  if (const cudaError_t code = cudaFuncSetAttribute(
-          kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
+  if (const cudaError_t code =
+          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
       code != cudaSuccess) {
     return code;
   }
   cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(static_cast<unsigned>(plan.splits),
-                        static_cast<unsigned>((args.n + rows - 1) / rows),
-                        static_cast<unsigned>((args.m + tokens - 1) / tokens));
+  config.gridDim =
+      dim3(static_cast<unsigned>(plan.splits), static_cast<unsigned>((args.n + rows - 1) / rows),
+           static_cast<unsigned>((args.m + tokens - 1) / tokens));
   config.blockDim = dim3(256);
   config.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes);
   config.stream = stream;
@@ -328,8 +338,8 @@ cudaError_t launch_slice(const Fp8BlockGemmArgs& args, const SlicePlan& plan, cu
   const int slice_groups = (args.k / 128 + plan.splits - 1) / plan.splits;
   const int shared_bytes = S::shared_bytes(plan.splits, slice_groups);
   if (shared_bytes > plan.max_shared_bytes) return cudaErrorInvalidValue;
-  return launch_slice_kernel(fp8_slice_kernel<kTokens, kRows, kWarpsK, kSlots, kMinBlocks>, args, plan,
-                             slice_groups, shared_bytes, kRows, kTokens, stream);
+  return launch_slice_kernel(fp8_slice_kernel<kTokens, kRows, kWarpsK, kSlots, kMinBlocks>, args,
+                             plan, slice_groups, shared_bytes, kRows, kTokens, stream);
 }
 
 }  // namespace fulcrum::kernels

@@ -3,7 +3,7 @@
 namespace fulcrum::kernels {
 
 cudaError_t launch_fp8_slice_16(const Fp8BlockGemmArgs& args, const SlicePlan& plan,
-                               cudaStream_t stream) {
+                                cudaStream_t stream) {
   return launch_slice<16, 32, 8, 4, 2>(args, plan, stream);
 }
 

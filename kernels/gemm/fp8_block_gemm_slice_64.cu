@@ -3,7 +3,7 @@
 namespace fulcrum::kernels {
 
 cudaError_t launch_fp8_slice_64(const Fp8BlockGemmArgs& args, const SlicePlan& plan,
-                               cudaStream_t stream) {
+                                cudaStream_t stream) {
   return launch_slice<64, 64, 4, 2, 1>(args, plan, stream);
 }
 

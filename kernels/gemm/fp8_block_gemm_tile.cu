@@ -1,5 +1,5 @@
-// Tiles of 128 weight rows x 128 tokens, one 128-wide scale group of k per stage, three stages of cp.async in
-// shared memory. Eight warps, each 32 rows x 64 tokens.
+// Tiles of 128 weight rows x 128 tokens, one 128-wide scale group of k per stage, three stages of
+// cp.async in shared memory. Eight warps, each 32 rows x 64 tokens.
 #include <cuda_pipeline.h>
 
 #include "kernels/common/formats.h"
@@ -17,8 +17,8 @@ constexpr int kStageBytes = 2 * kOperandBytes;
 constexpr int kRowTiles = 2;
 constexpr int kTokenTiles = 8;
 
-// A row is eight 16-byte chunks. A quarter warp reads four chunks of two neighbouring rows: swapping the halves
-// of odd rows puts them into different banks.
+// A row is eight 16-byte chunks. A quarter warp reads four chunks of two neighbouring rows:
+// swapping the halves of odd rows puts them into different banks.
 __device__ __forceinline__ int chunk_offset(int row, int chunk) {
   return row * 128 + 16 * (chunk ^ ((row & 1) * 4));
 }
@@ -37,7 +37,8 @@ __device__ __forceinline__ void copy_operand(char* shared, const std::uint8_t* r
   }
 }
 
-__global__ void __launch_bounds__(kThreads) fp8_block_gemm_tile_kernel(const Fp8BlockGemmArgs args) {
+__global__ void __launch_bounds__(kThreads)
+    fp8_block_gemm_tile_kernel(const Fp8BlockGemmArgs args) {
   extern __shared__ __align__(128) char stages[];
   const int warp = threadIdx.x / 32;
   const int g = threadIdx.x % 32 / 4;
@@ -85,8 +86,8 @@ __global__ void __launch_bounds__(kThreads) fp8_block_gemm_tile_kernel(const Fp8
       }
 #pragma unroll
       for (int i = 0; i < kTokenTiles; ++i) {
-        const uint4 v = *reinterpret_cast<const uint4*>(
-            x + chunk_offset(warp_token + 8 * i + g, 4 * half + t));
+        const uint4 v =
+            *reinterpret_cast<const uint4*>(x + chunk_offset(warp_token + 8 * i + g, 4 * half + t));
         const E4m3Column low = e4m3_column(v.x, v.y);
         const E4m3Column high = e4m3_column(v.z, v.w);
 #pragma unroll
@@ -101,7 +102,8 @@ __global__ void __launch_bounds__(kThreads) fp8_block_gemm_tile_kernel(const Fp8
       const int token = token0 + warp_token + 8 * i + 2 * t;
       const float* scales = args.x_scale + group;
       const float scale0 =
-          weight_scale * __ldg(scales + static_cast<std::int64_t>(min(token, args.m - 1)) * num_groups);
+          weight_scale *
+          __ldg(scales + static_cast<std::int64_t>(min(token, args.m - 1)) * num_groups);
       const float scale1 =
           weight_scale *
           __ldg(scales + static_cast<std::int64_t>(min(token + 1, args.m - 1)) * num_groups);
@@ -137,9 +139,8 @@ __global__ void __launch_bounds__(kThreads) fp8_block_gemm_tile_kernel(const Fp8
 
 cudaError_t launch_fp8_block_gemm_tile(const Fp8BlockGemmArgs& args, cudaStream_t stream) {
   constexpr int kSharedBytes = kStages * kStageBytes;
-  if (const cudaError_t code =
-          cudaFuncSetAttribute(fp8_block_gemm_tile_kernel,
-                               cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
+  if (const cudaError_t code = cudaFuncSetAttribute(
+          fp8_block_gemm_tile_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
       code != cudaSuccess) {
     return code;
   }

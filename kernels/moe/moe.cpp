@@ -30,7 +30,8 @@ MoeWorkspace carve(const MoeShape& shape, Carver& carver) {
   w.num_active = carver.take<std::int32_t>(1);
   w.sorted_slot = carver.take<std::int32_t>(slots_of(shape));
   w.permuted_x = carver.take<std::uint16_t>(static_cast<std::size_t>(shape.tokens) * hidden);
-  w.activation = carver.take<std::uint16_t>(slots_of(shape) * static_cast<std::size_t>(shape.width));
+  w.activation =
+      carver.take<std::uint16_t>(slots_of(shape) * static_cast<std::size_t>(shape.width));
   w.slot_out = carver.take<float>(slots_of(shape) * hidden);
   return w;
 }

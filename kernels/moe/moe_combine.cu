@@ -7,8 +7,8 @@ namespace {
 
 constexpr int kThreads = 256;
 
-__global__ void __launch_bounds__(kThreads) moe_combine_kernel(const MoeArgs args,
-                                                               const float* slot_out) {
+__global__ void __launch_bounds__(kThreads)
+    moe_combine_kernel(const MoeArgs args, const float* slot_out) {
   device::wait_for_first_kernel();
   const int quads = args.shape.hidden / 4;
   const int token = blockIdx.y;

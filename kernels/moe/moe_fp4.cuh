@@ -6,7 +6,8 @@
 
 namespace fulcrum::kernels {
 
-// Decoded values carry this factor, so that the multiplier below fits BF16 for every scale in the stated range.
+// Decoded values carry this factor, so that the multiplier below fits BF16 for every scale in the
+// stated range.
 inline constexpr float kFp4Bias = 0x1p-64f;
 
 __device__ __forceinline__ std::uint32_t multiply_bf16x2(std::uint32_t a, std::uint32_t b) {
@@ -15,8 +16,9 @@ __device__ __forceinline__ std::uint32_t multiply_bf16x2(std::uint32_t a, std::u
   return product;
 }
 
-// Pair p of a word: columns p and p + 4. An E2M1 code in BF16's sign, low exponent and high mantissa bits is its
-// value times 2^-126, zero and the subnormal 0.5 included; `multiplier` (in both halves) is scale * 2^126 * kFp4Bias.
+// Pair p of a word: columns p and p + 4. An E2M1 code in BF16's sign, low exponent and high
+// mantissa bits is its value times 2^-126, zero and the subnormal 0.5 included; `multiplier` (in
+// both halves) is scale * 2^126 * kFp4Bias.
 __device__ __forceinline__ void decode_fp4(std::uint32_t codes, std::uint32_t multiplier,
                                            std::uint32_t (&pairs)[4]) {
   pairs[0] = ((codes << 12) & 0x80008000u) | ((codes << 6) & 0x01c001c0u);
@@ -33,7 +35,8 @@ __device__ __forceinline__ std::uint32_t fp4_multiplier_e8m0(std::uint32_t code)
   return half | (half << 16);
 }
 
-// E4M3 code (non-negative): in BF16's fields it is the scale times 2^-120; 2^182 remains, exact in two steps.
+// E4M3 code (non-negative): in BF16's fields it is the scale times 2^-120; 2^182 remains, exact in
+// two steps.
 __device__ __forceinline__ std::uint32_t fp4_multiplier_e4m3(std::uint32_t code) {
   const float scaled = float_from_bits((code & 0x7fu) << 20) * 0x1p91f * 0x1p91f;
   const std::uint32_t bits = bits_from_float(scaled);

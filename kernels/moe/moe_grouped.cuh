@@ -1,6 +1,7 @@
-// Grouped expert GEMMs: a block per (row block, used expert). Weights and scales stream through shared memory with
-// everything that fits in flight, are decoded to BF16 in registers and multiplied with the expert's tokens, which
-// come from L1/L2 straight into fragments (there are few: 8 * kTokenTiles at a time).
+// Grouped expert GEMMs: a block per (row block, used expert). Weights and scales stream through
+// shared memory with everything that fits in flight, are decoded to BF16 in registers and
+// multiplied with the expert's tokens, which come from L1/L2 straight into fragments (there are
+// few: 8 * kTokenTiles at a time).
 #pragma once
 
 #include <algorithm>
@@ -14,18 +15,19 @@
 
 namespace fulcrum::kernels {
 
-// kGateUp: two row tiles per warp, gate and up of the same 16 columns. kWarpsK of eight warps share rows along k.
+// kGateUp: two row tiles per warp, gate and up of the same 16 columns. kWarpsK of eight warps share
+// rows along k.
 template <Fp4Format kFormat, bool kGateUp, int kWarpsK, int kSlots, int kTokenTiles>
 struct GroupedShape {
   static constexpr int kThreads = 256;
   static constexpr int kWarpsN = 8 / kWarpsK;
   static constexpr int kRowTiles = kGateUp ? 2 : 1;
-  static constexpr int kRows = 16 * kRowTiles * kWarpsN;    // Weight rows in shared memory.
-  static constexpr int kColumnsOut = 16 * kWarpsN;          // Result columns of a block.
-  static constexpr int kChunk = 128 * kWarpsK;              // Columns of k: one step of every warp.
+  static constexpr int kRows = 16 * kRowTiles * kWarpsN;  // Weight rows in shared memory.
+  static constexpr int kColumnsOut = 16 * kWarpsN;        // Result columns of a block.
+  static constexpr int kChunk = 128 * kWarpsK;            // Columns of k: one step of every warp.
   static constexpr int kDataBytes = kChunk / 2;
   static constexpr int kScaleBytes = kChunk / fp4_group(kFormat);
-  static constexpr int kPitch = kDataBytes + 64;            // Conflict-free; the padding holds the scales.
+  static constexpr int kPitch = kDataBytes + 64;  // Conflict-free; the padding holds the scales.
   static_assert(kScaleBytes <= 64);
   static constexpr int kTokens = 8 * kTokenTiles;
   static constexpr int kPartialPitch = kRows + 4;
@@ -38,8 +40,8 @@ __global__ void __launch_bounds__(256, kTokenTiles == 1 ? 3 : 2)
     moe_grouped_kernel(const MoeArgs args, const MoeWorkspace w) {
   using S = GroupedShape<kFormat, kGateUp, kWarpsK, kSlots, kTokenTiles>;
   extern __shared__ __align__(128) std::uint8_t shared[];
-  // w13 needs the routing before it can know its weights. w2 knows them (the sort finished before w13 began) and
-  // asks for them while w13 still runs.
+  // w13 needs the routing before it can know its weights. w2 knows them (the sort finished before
+  // w13 began) and asks for them while w13 still runs.
   if constexpr (kGateUp) {
     device::wait_for_first_kernel();
     device::allow_dependent_launch();
@@ -69,8 +71,8 @@ __global__ void __launch_bounds__(256, kTokenTiles == 1 ? 3 : 2)
   const int column0 = blockIdx.x * S::kColumnsOut;
   const int num_chunks = k / S::kChunk;
 
-  // A pass of the copy takes whole rows. kRowsPerPass divides 16, so the tile of a pass is known at compile time
-  // and only one address per thread has to be computed.
+  // A pass of the copy takes whole rows. kRowsPerPass divides 16, so the tile of a pass is known at
+  // compile time and only one address per thread has to be computed.
   constexpr int kLanes = S::kDataBytes / 16;
   constexpr int kRowsPerPass = S::kThreads / kLanes;
   static_assert(kRowsPerPass % 16 == 0 || 16 % kRowsPerPass == 0);
@@ -85,11 +87,10 @@ __global__ void __launch_bounds__(256, kTokenTiles == 1 ? 3 : 2)
   const std::uint8_t* row_source[S::kRows / kRowsPerPass];
 #pragma unroll
   for (int p = 0; p < S::kRows / kRowsPerPass; ++p) {
-    row_source[p] = codes + matrix_row(p * kRowsPerPass + copy_row) * row_bytes +
-                    16 * (threadIdx.x % kLanes);
+    row_source[p] =
+        codes + matrix_row(p * kRowsPerPass + copy_row) * row_bytes + 16 * (threadIdx.x % kLanes);
   }
-  std::uint8_t* const row_target =
-      shared + copy_row * S::kPitch + 16 * (threadIdx.x % kLanes);
+  std::uint8_t* const row_target = shared + copy_row * S::kPitch + 16 * (threadIdx.x % kLanes);
   constexpr int kUnit = std::min(16, S::kScaleBytes);
   constexpr int kUnits = S::kScaleBytes / kUnit;
   static_assert(S::kRows * kUnits <= S::kThreads);
@@ -168,8 +169,8 @@ __global__ void __launch_bounds__(256, kTokenTiles == 1 ? 3 : 2)
             multiplier[h][0] = fp4_multiplier_e8m0(at[S::kDataBytes + 4 * warp_k + t]);
             multiplier[h][1] = multiplier[h][0];
           } else {
-            const std::uint32_t pair = *reinterpret_cast<const std::uint16_t*>(
-                at + S::kDataBytes + 8 * warp_k + 2 * t);
+            const std::uint32_t pair =
+                *reinterpret_cast<const std::uint16_t*>(at + S::kDataBytes + 8 * warp_k + 2 * t);
             multiplier[h][0] = fp4_multiplier_e4m3(pair & 0xffu);
             multiplier[h][1] = fp4_multiplier_e4m3(pair >> 8);
           }
@@ -214,8 +215,8 @@ __global__ void __launch_bounds__(256, kTokenTiles == 1 ? 3 : 2)
     for (int i = threadIdx.x; i < tokens * S::kColumnsOut; i += S::kThreads) {
       const int token = i / S::kColumnsOut;
       const int column = i % S::kColumnsOut;
-      const float* at = partial + token * S::kPartialPitch + column / 16 * 16 * S::kRowTiles +
-                        column % 16;
+      const float* at =
+          partial + token * S::kPartialPitch + column / 16 * 16 * S::kRowTiles + column % 16;
       float value[S::kRowTiles] = {};
 #pragma unroll
       for (int s = 0; s < kWarpsK; ++s) {
@@ -227,8 +228,7 @@ __global__ void __launch_bounds__(256, kTokenTiles == 1 ? 3 : 2)
       const std::int64_t slot = w.sorted_slot[base + token];
       if constexpr (kGateUp) {
         const float gate = fminf(value[0] * unscale, args.swiglu_limit);
-        const float up =
-            fminf(fmaxf(value[1] * unscale, -args.swiglu_limit), args.swiglu_limit);
+        const float up = fminf(fmaxf(value[1] * unscale, -args.swiglu_limit), args.swiglu_limit);
         const int out_column = column0 + column;
         w.activation[slot * args.shape.width + out_column / 128 * 128 +
                      moe_position(out_column % 128)] =
@@ -259,7 +259,8 @@ cudaError_t launch_grouped(const MoeArgs& args, const MoeWorkspace& w, cudaStrea
 
 template <Fp4Format kFormat>
 cudaError_t launch_grouped_both(const MoeArgs& args, const MoeWorkspace& w, cudaStream_t stream) {
-  // Four token tiles once experts have more than four tokens on average: then weights are decoded less often.
+  // Four token tiles once experts have more than four tokens on average: then weights are decoded
+  // less often.
   const bool few = args.shape.tokens * args.shape.top_k <= 4 * args.shape.experts;
   cudaError_t code = few ? launch_grouped<kFormat, true, 8, 4, 1>(args, w, stream)
                          : launch_grouped<kFormat, true, 8, 4, 4>(args, w, stream);

@@ -2,7 +2,8 @@
 
 namespace fulcrum::kernels {
 
-cudaError_t launch_moe_grouped_nvfp4(const MoeArgs& args, const MoeWorkspace& w, cudaStream_t stream) {
+cudaError_t launch_moe_grouped_nvfp4(const MoeArgs& args, const MoeWorkspace& w,
+                                     cudaStream_t stream) {
   return launch_grouped_both<Fp4Format::kNvfp4>(args, w, stream);
 }
 

@@ -1,9 +1,10 @@
 // How activations lie so that FP4 weights meet them without shuffles.
 //
-// A step covers 128 columns; lane t of a quad owns columns 32t..32t+31 of it: one 16-byte load of a weight row,
-// and exactly one MXFP4 scale group (two of NVFP4). Word i of that load holds columns 32t + 8i + (0..7), decoded
-// into the pairs (0,4) (1,5) (2,6) (3,7). Activations are stored in that order, and the four lanes' pieces for
-// one i lie side by side: position 32i + 8t + j of a block of 128 holds column 32t + 8i + kPairOrder[j].
+// A step covers 128 columns; lane t of a quad owns columns 32t..32t+31 of it: one 16-byte load of a
+// weight row, and exactly one MXFP4 scale group (two of NVFP4). Word i of that load holds columns
+// 32t + 8i + (0..7), decoded into the pairs (0,4) (1,5) (2,6) (3,7). Activations are stored in that
+// order, and the four lanes' pieces for one i lie side by side: position 32i + 8t + j of a block of
+// 128 holds column 32t + 8i + kPairOrder[j].
 #pragma once
 
 #include <cstdint>

@@ -6,13 +6,14 @@
 namespace fulcrum::kernels {
 
 struct MoeWorkspace {
-  std::int32_t* expert_offset = nullptr;   // [experts + 1]: slots of expert e are sorted_slot[offset[e]..).
-  std::int32_t* active_expert = nullptr;   // [experts]: experts that have slots, ascending.
-  std::int32_t* num_active = nullptr;      // [1].
-  std::int32_t* sorted_slot = nullptr;     // [tokens * top_k].
-  std::uint16_t* permuted_x = nullptr;     // [tokens, hidden], see moe_layout.cuh.
-  std::uint16_t* activation = nullptr;     // [tokens * top_k, width] BF16.
-  float* slot_out = nullptr;               // [tokens * top_k, hidden].
+  std::int32_t* expert_offset =
+      nullptr;  // [experts + 1]: slots of expert e are sorted_slot[offset[e]..).
+  std::int32_t* active_expert = nullptr;  // [experts]: experts that have slots, ascending.
+  std::int32_t* num_active = nullptr;     // [1].
+  std::int32_t* sorted_slot = nullptr;    // [tokens * top_k].
+  std::uint16_t* permuted_x = nullptr;    // [tokens, hidden], see moe_layout.cuh.
+  std::uint16_t* activation = nullptr;    // [tokens * top_k, width] BF16.
+  float* slot_out = nullptr;              // [tokens * top_k, hidden].
 };
 MoeWorkspace moe_workspace(const MoeShape& shape, void* memory);
 
@@ -23,7 +24,9 @@ cudaError_t launch_moe_prepare(const MoeArgs& args, const MoeWorkspace& w, cudaS
 // out[t] = sum over k of expert_weights[t, k] * slot_out[t * top_k + k], in that order.
 cudaError_t launch_moe_combine(const MoeArgs& args, const MoeWorkspace& w, cudaStream_t stream);
 // w13 + SwiGLU, w2 over sorted slots.
-cudaError_t launch_moe_grouped_mxfp4(const MoeArgs& args, const MoeWorkspace& w, cudaStream_t stream);
-cudaError_t launch_moe_grouped_nvfp4(const MoeArgs& args, const MoeWorkspace& w, cudaStream_t stream);
+cudaError_t launch_moe_grouped_mxfp4(const MoeArgs& args, const MoeWorkspace& w,
+                                     cudaStream_t stream);
+cudaError_t launch_moe_grouped_nvfp4(const MoeArgs& args, const MoeWorkspace& w,
+                                     cudaStream_t stream);
 
 }  // namespace fulcrum::kernels

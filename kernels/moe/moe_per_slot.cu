@@ -1,5 +1,6 @@
-// The fallback without reuse: every (token, expert) slot streams its expert's rows by itself. A warp takes one
-// output column at a time (gate and up together for w13), lanes stride along k, FMA on CUDA cores.
+// The fallback without reuse: every (token, expert) slot streams its expert's rows by itself. A
+// warp takes one output column at a time (gate and up together for w13), lanes stride along k, FMA
+// on CUDA cores.
 #include "kernels/common/formats.h"
 #include "kernels/common/mma.cuh"
 #include "kernels/moe/moe_parts.h"
@@ -15,9 +16,11 @@ __device__ __forceinline__ float decode_scale(std::uint8_t code) {
   return kFormat == Fp4Format::kMxfp4 ? decode_e8m0(code) : decode_e4m3(code);
 }
 
-// Sum over one weight row and x in shared memory; a lane takes 32 columns (16 bytes of codes) at a time.
+// Sum over one weight row and x in shared memory; a lane takes 32 columns (16 bytes of codes) at a
+// time.
 template <Fp4Format kFormat>
-__device__ float row_dot(const std::uint8_t* codes, const std::uint8_t* scales, const float* x, int k) {
+__device__ float row_dot(const std::uint8_t* codes, const std::uint8_t* scales, const float* x,
+                         int k) {
   constexpr int kGroup = fp4_group(kFormat);
   const int lane = threadIdx.x % 32;
   float sum = 0;
@@ -63,9 +66,9 @@ __global__ void __launch_bounds__(kThreads)
     global = __ldg((kGateUp ? args.weights.gate_up_global : args.weights.down_global) + expert);
   }
   const auto dot = [&](int row) {
-    return global * row_dot<kFormat>(codes + static_cast<std::int64_t>(row) * (k / 2),
-                                     scales + static_cast<std::int64_t>(row) * (k / fp4_group(kFormat)),
-                                     x, k);
+    return global * row_dot<kFormat>(
+                        codes + static_cast<std::int64_t>(row) * (k / 2),
+                        scales + static_cast<std::int64_t>(row) * (k / fp4_group(kFormat)), x, k);
   };
   const int column0 = blockIdx.x * kColumnsPerBlock;
   for (int c = threadIdx.x / 32; c < kColumnsPerBlock; c += kThreads / 32) {
@@ -92,8 +95,8 @@ cudaError_t launch(const MoeArgs& args, const MoeWorkspace& w, cudaStream_t stre
   const int k = kGateUp ? args.shape.hidden : args.shape.width;
   const int shared_bytes = k * static_cast<int>(sizeof(float));
   const auto kernel = moe_per_slot_kernel<kFormat, kGateUp>;
-  if (const cudaError_t code = cudaFuncSetAttribute(
-          kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
+  if (const cudaError_t code =
+          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
       code != cudaSuccess) {
     return code;
   }

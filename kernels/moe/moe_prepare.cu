@@ -1,4 +1,5 @@
-// Block 0 sorts the slots by expert in shared memory; the others bring x into the layout of moe_layout.cuh.
+// Block 0 sorts the slots by expert in shared memory; the others bring x into the layout of
+// moe_layout.cuh.
 #include <algorithm>
 
 #include "kernels/common/dependent_launch.cuh"
@@ -59,8 +60,8 @@ __device__ void sort_slots(const MoeArgs& args, const MoeWorkspace& w) {
   }
 }
 
-__global__ void __launch_bounds__(kThreads) moe_prepare_kernel(const MoeArgs args,
-                                                               const MoeWorkspace w) {
+__global__ void __launch_bounds__(kThreads)
+    moe_prepare_kernel(const MoeArgs args, const MoeWorkspace w) {
   device::allow_dependent_launch();
   if (blockIdx.x == 0) {
     sort_slots(args, w);

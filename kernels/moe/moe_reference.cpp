@@ -26,8 +26,8 @@ struct Fp4Matrix {
       const std::uint8_t byte = row_codes[c / 2];
       const auto code = static_cast<std::uint8_t>(c % 2 == 0 ? byte & 15 : byte >> 4);
       const std::uint8_t scale_code = row_scales[c / group];
-      const double scale = format == Fp4Format::kMxfp4 ? decode_e8m0(scale_code)
-                                                       : decode_e4m3(scale_code);
+      const double scale =
+          format == Fp4Format::kMxfp4 ? decode_e8m0(scale_code) : decode_e4m3(scale_code);
       values[c] = decode_e2m1(code) * scale * global;
     }
     return values;
@@ -83,8 +83,7 @@ MoeReference moe_reference(const MoeReferenceInputs& in) {
     const std::vector<double> up = weights.row(width + column);
     for (const std::size_t slot : slots[expert]) {
       const double* token = x.data() + slot / top_k * hidden;
-      activation[slot * width + column] =
-          swiglu(dot(gate, token), dot(up, token), in.swiglu_limit);
+      activation[slot * width + column] = swiglu(dot(gate, token), dot(up, token), in.swiglu_limit);
     }
   });
   MoeReference result;
@@ -94,10 +93,9 @@ MoeReference moe_reference(const MoeReferenceInputs& in) {
     const auto row = static_cast<std::size_t>(index);
     for (std::size_t expert = 0; expert < slots.size(); ++expert) {
       if (slots[expert].empty()) continue;
-      const std::vector<double> weights =
-          matrix(in.weights.down, in.weights.down_scale, in.weights.down_global, expert, hidden,
-                 width)
-              .row(row);
+      const std::vector<double> weights = matrix(in.weights.down, in.weights.down_scale,
+                                                 in.weights.down_global, expert, hidden, width)
+                                              .row(row);
       for (const std::size_t slot : slots[expert]) {
         const double* h = activation.data() + slot * width;
         double sum = 0;

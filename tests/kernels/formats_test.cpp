@@ -8,7 +8,8 @@
 namespace fulcrum::kernels {
 namespace {
 
-// Values written out from the format definitions: (-1)^s * 2^(e-7) * (1 + m/8), subnormal m/8 * 2^-6.
+// Values written out from the format definitions: (-1)^s * 2^(e-7) * (1 + m/8), subnormal m/8 *
+// 2^-6.
 TEST(Formats, E4m3DecodesTheValuesOfItsDefinition) {
   EXPECT_EQ(decode_e4m3(0x00), 0.0f);
   EXPECT_TRUE(std::signbit(decode_e4m3(0x80)));
@@ -87,8 +88,8 @@ TEST(Formats, E8m0IsAPowerOfTwoAndItsCeilingNeverUndershoots) {
 
 TEST(Formats, Bf16RoundsToNearestEven) {
   EXPECT_EQ(encode_bf16(1.0f), 0x3f80);
-  EXPECT_EQ(encode_bf16(1.0f + std::ldexp(1.0f, -8)), 0x3f80);   // Tie, even below.
-  EXPECT_EQ(encode_bf16(1.0f + std::ldexp(3.0f, -8)), 0x3f82);   // Tie, even above.
+  EXPECT_EQ(encode_bf16(1.0f + std::ldexp(1.0f, -8)), 0x3f80);  // Tie, even below.
+  EXPECT_EQ(encode_bf16(1.0f + std::ldexp(3.0f, -8)), 0x3f82);  // Tie, even above.
   EXPECT_EQ(encode_bf16(1.0f + std::ldexp(1.01f, -8)), 0x3f81);
   EXPECT_EQ(decode_bf16(0xc000), -2.0f);
   EXPECT_TRUE(std::isnan(decode_bf16(encode_bf16(std::numeric_limits<float>::quiet_NaN()))));

@@ -38,7 +38,8 @@ TEST(ReplayCommand, HelpAndListNeedNoGpu) {
 }
 
 TEST(ReplayCommand, EachKernelIsVerifiedOnceAndTimedInEveryMode) {
-  const auto items = options({"spin", "--shapes", "ns=1000;ns=2000", "--cache", "both", "--launch", "both"}).items;
+  const auto items =
+      options({"spin", "--shapes", "ns=1000;ns=2000", "--cache", "both", "--launch", "both"}).items;
   ASSERT_EQ(items.size(), 8u);
   EXPECT_TRUE(items[0].verify);
   EXPECT_FALSE(items[1].verify);
@@ -75,7 +76,8 @@ TEST(Registry, PlansParseAndTheirClaimsArePositive) {
 
 TEST(Registry, FaultsAreInNoPlan) {
   for (const PlanItem& item : calibration_plan(registry())) EXPECT_NE(item.kernel->family, "fault");
-  for (const PlanItem& item : verification_plan(registry())) EXPECT_NE(item.kernel->family, "fault");
+  for (const PlanItem& item : verification_plan(registry()))
+    EXPECT_NE(item.kernel->family, "fault");
 }
 
 TEST(Registry, EveryComputingKernelHasShapesToVerify) {

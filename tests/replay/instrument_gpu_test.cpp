@@ -1,4 +1,5 @@
-// The instrument measured: known durations come back, the launch floor is one, faults stay in their process.
+// The instrument measured: known durations come back, the launch floor is one, faults stay in their
+// process.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,15 +23,17 @@ class Instrument : public testing::Test {
 
 Timing time_spin(std::int64_t nanoseconds, LaunchMode mode) {
   const Nvml nvml(pci_bus_id());
-  return measure({.cache = CacheState::kWarm, .launch = mode, .stopping = {}}, 1,
-                 [=](int, cudaStream_t stream) { FULCRUM_CUDA_CHECK(launch_spin(nanoseconds, stream)); },
-                 nvml);
+  return measure(
+      {.cache = CacheState::kWarm, .launch = mode, .stopping = {}}, 1,
+      [=](int, cudaStream_t stream) { FULCRUM_CUDA_CHECK(launch_spin(nanoseconds, stream)); },
+      nvml);
 }
 
 Timing time_empty(LaunchMode mode) {
   const Nvml nvml(pci_bus_id());
-  return measure({.cache = CacheState::kWarm, .launch = mode, .stopping = {}}, 1,
-                 [](int, cudaStream_t stream) { FULCRUM_CUDA_CHECK(launch_empty(stream)); }, nvml);
+  return measure(
+      {.cache = CacheState::kWarm, .launch = mode, .stopping = {}}, 1,
+      [](int, cudaStream_t stream) { FULCRUM_CUDA_CHECK(launch_empty(stream)); }, nvml);
 }
 
 // A spin runs at least its time; the difference of two spins cancels launch and polling.
@@ -53,7 +56,7 @@ TEST_F(Instrument, TheLaunchFloorIsMicrosecondsAndSmallerInAGraph) {
 
 TEST_F(Instrument, ColdSetsExceedTwiceTheCache) {
   EXPECT_EQ(sets_for_cold(0, 60e6), 1);
-  EXPECT_EQ(sets_for_cold(4e6, 60e6), 31);    // 30 * 4 MB = 120 MB between two uses.
+  EXPECT_EQ(sets_for_cold(4e6, 60e6), 31);  // 30 * 4 MB = 120 MB between two uses.
   EXPECT_EQ(sets_for_cold(200e6, 60e6), 2);
 }
 

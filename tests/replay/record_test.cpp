@@ -75,7 +75,8 @@ TEST_F(Record, EntriesKeepRawSamplesAndRates) {
   const std::string line = entry_to_line(spin_entry(1000, EntryStatus::kOk), "a");
   EXPECT_NE(line.find("\"schema\":\"fulcrum/measurement/1\""), std::string::npos);
   EXPECT_NE(line.find("\"samples_seconds\":[0.0001,0.0002,0.0003]"), std::string::npos);
-  EXPECT_NE(line.find("\"achieved_bytes_per_second\":1000000000.0"), std::string::npos);  // 2e5 / 2e-4.
+  EXPECT_NE(line.find("\"achieved_bytes_per_second\":1000000000.0"),
+            std::string::npos);  // 2e5 / 2e-4.
   EXPECT_NE(summarize_line(line).text.find("200.000 us"), std::string::npos);
 }
 

@@ -10,7 +10,12 @@ namespace {
 
 const std::vector<Dimension> kDimensions = {
     {.name = "m", .meaning = "tokens", .default_value = 1, .min = 1, .max = 512},
-    {.name = "k", .meaning = "columns", .default_value = 256, .min = 128, .max = 4096, .multiple = 128}};
+    {.name = "k",
+     .meaning = "columns",
+     .default_value = 256,
+     .min = 128,
+     .max = 4096,
+     .multiple = 128}};
 
 std::string message_of(const std::string& text) {
   try {

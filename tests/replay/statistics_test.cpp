@@ -37,14 +37,16 @@ TEST(Statistics, IntervalOfTheMedianCoversTheTruthAtItsRate) {
     const SampleSummary s = summarize(seconds);
     covered += s.ci_low_seconds <= 1.0 && 1.0 <= s.ci_high_seconds;
   }
-  // Nominal 95 %; rounding ranks outward makes it conservative. Three standard errors are 1.5 points.
+  // Nominal 95 %; rounding ranks outward makes it conservative. Three standard errors are 1.5
+  // points.
   EXPECT_GE(covered, kTrials * 0.935);
   EXPECT_LE(covered, kTrials * 0.995);
 }
 
 TEST(Statistics, SamplingStopsExactlyWhenTheIntervalIsNarrowEnough) {
   const StoppingRule rule{.min_samples = 5, .max_samples = 100, .relative_half_width = 0.01};
-  SampleSummary s{.num_samples = 5, .median_seconds = 1, .ci_low_seconds = 0.9801, .ci_high_seconds = 1.0};
+  SampleSummary s{
+      .num_samples = 5, .median_seconds = 1, .ci_low_seconds = 0.9801, .ci_high_seconds = 1.0};
   EXPECT_EQ(should_stop(rule, s, 0), StopReason::kConverged);
   s.ci_low_seconds = 0.9799;
   EXPECT_EQ(should_stop(rule, s, 0), StopReason::kContinue);
@@ -65,10 +67,12 @@ TEST(Statistics, SamplingStopsAtItsLimits) {
 }
 
 TEST(Statistics, ASetIsNoisyOnlyWhenItSpreadsAndDidNotConverge) {
-  const SampleSummary spread{.num_samples = 50, .median_seconds = 1, .p10_seconds = 0.9, .p90_seconds = 1.01};
+  const SampleSummary spread{
+      .num_samples = 50, .median_seconds = 1, .p10_seconds = 0.9, .p90_seconds = 1.01};
   EXPECT_TRUE(is_noisy(spread, StopReason::kMaxSamples));
   EXPECT_FALSE(is_noisy(spread, StopReason::kConverged));
-  const SampleSummary tight{.num_samples = 50, .median_seconds = 1, .p10_seconds = 0.95, .p90_seconds = 1.01};
+  const SampleSummary tight{
+      .num_samples = 50, .median_seconds = 1, .p10_seconds = 0.95, .p90_seconds = 1.01};
   EXPECT_FALSE(is_noisy(tight, StopReason::kMaxSamples));
 }
 

@@ -17,8 +17,9 @@ struct Outcome {
   bool complete = false;
 };
 
-Outcome run(std::size_t num_items, const RunItem& run_item, double timeout_seconds = 20,
-            const std::function<bool()>& interrupted = [] { return false; }) {
+Outcome run(
+    std::size_t num_items, const RunItem& run_item, double timeout_seconds = 20,
+    const std::function<bool()>& interrupted = [] { return false; }) {
   std::vector<PlanItem> items;
   for (std::size_t i = 0; i < num_items; ++i) {
     items.push_back({.kernel = nullptr,

@@ -33,7 +33,8 @@ TEST(Verification, NanAndPoisonedOutputsNeverPass) {
   const Verification v = compare(output, reference, {}, loose, "y");
   EXPECT_EQ(v.num_failed, 1);
   EXPECT_TRUE(std::isinf(v.worst_ratio));
-  const std::vector<std::uint16_t> poisoned = {0xffff, 0xffff};  // What DeviceBuffer::poison leaves.
+  const std::vector<std::uint16_t> poisoned = {0xffff,
+                                               0xffff};  // What DeviceBuffer::poison leaves.
   EXPECT_EQ(compare_bf16(poisoned, reference, {}, loose, "y").num_failed, 2);
 }
 

@@ -1,7 +1,8 @@
-// The slice kernel with Hopper's warpgroup mma: FP8 operands straight from shared memory, where mma.sync would
-// convert both to binary16 in registers on this architecture. A warpgroup multiplies one 128-column scale group at
-// a time and adds it to binary32 sums, so the tensor core's short FP8 sums (about 14 fractional bits, DeepSeek-V3
-// technical report, section 3.3.2) span 128 products at most.
+// The slice kernel with Hopper's warpgroup mma: FP8 operands straight from shared memory, where
+// mma.sync would convert both to binary16 in registers on this architecture. A warpgroup multiplies
+// one 128-column scale group at a time and adds it to binary32 sums, so the tensor core's short FP8
+// sums (about 14 fractional bits, DeepSeek-V3 technical report, section 3.3.2) span 128 products at
+// most.
 #include "kernels/gemm/fp8_block_gemm_slice.cuh"
 #include "kernels/gemm/sm_90/wgmma_tiles.cuh"
 
@@ -29,12 +30,12 @@ __global__ void __launch_bounds__(256, 2)
   const int t = threadIdx.x % 4;
   const int num_chunks = (block.my_groups + kGroupsPerChunk - 1) / kGroupsPerChunk;
 
-  // Slot: per group a weight tile, then a token tile, 128-byte rows in the 128-byte swizzle. Sixteen lanes copy one
-  // row of both groups; a pass takes sixteen rows, so the swizzle of a thread is the same in every pass.
+  // Slot: per group a weight tile, then a token tile, 128-byte rows in the 128-byte swizzle.
+  // Sixteen lanes copy one row of both groups; a pass takes sixteen rows, so the swizzle of a
+  // thread is the same in every pass.
   const int lane_chunk = threadIdx.x % 16;
   const int copy_row = threadIdx.x / 16;
-  const int target = lane_chunk / 8 * 2 * kTileBytes +
-                     tile_offset(copy_row, lane_chunk % 8);
+  const int target = lane_chunk / 8 * 2 * kTileBytes + tile_offset(copy_row, lane_chunk % 8);
   const auto fetch = [&](int chunk) {
     if (chunk < num_chunks) {
       const int group = chunk * kGroupsPerChunk + lane_chunk / 8;
@@ -45,8 +46,8 @@ __global__ void __launch_bounds__(256, 2)
 #pragma unroll
       for (int r = 0; r < 64; r += 16) {
         const int row = min(block.row0 + r + copy_row, args.n - 1);
-        copy_async<16>(slot + r * 128, args.weight + static_cast<std::int64_t>(row) * args.k + column,
-                       inside);
+        copy_async<16>(slot + r * 128,
+                       args.weight + static_cast<std::int64_t>(row) * args.k + column, inside);
       }
 #pragma unroll
       for (int r = 0; r < 64; r += 16) {
@@ -67,8 +68,7 @@ __global__ void __launch_bounds__(256, 2)
     wait_copies<kSlots - 2>();
     fence_tiles();
     __syncthreads();  // The chunk is there, and everyone is done with the one before it.
-    const std::uint8_t* tile =
-        shared + chunk % kSlots * kSlotBytes + warpgroup * 2 * kTileBytes;
+    const std::uint8_t* tile = shared + chunk % kSlots * kSlotBytes + warpgroup * 2 * kTileBytes;
     const int group = chunk * kGroupsPerChunk + warpgroup;
     const bool mine = group < block.my_groups;
     float d[32];
@@ -78,8 +78,7 @@ __global__ void __launch_bounds__(256, 2)
       tiles_begin();
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        multiply_tiles(d, a + k * kTileStep32,
-                               b + k * kTileStep32, k > 0);
+        multiply_tiles(d, a + k * kTileStep32, b + k * kTileStep32, k > 0);
       }
       tiles_commit();
     }
@@ -106,11 +105,11 @@ __global__ void __launch_bounds__(256, 2)
 cudaError_t launch_fp8_slice_wgmma(const Fp8BlockGemmArgs& args, const SlicePlan& plan,
                                    cudaStream_t stream) {
   const int slice_groups = (args.k / 128 + plan.splits - 1) / plan.splits;
-  const int shared_bytes = kWorkBytes + 4 * kTokens * slice_groups +
-                           (plan.splits > 1 ? S::kReceiveBytes + 16 : 0);
+  const int shared_bytes =
+      kWorkBytes + 4 * kTokens * slice_groups + (plan.splits > 1 ? S::kReceiveBytes + 16 : 0);
   if (shared_bytes > plan.max_shared_bytes) return cudaErrorInvalidValue;
-  return launch_slice_kernel(fp8_wgmma_kernel, args, plan, slice_groups, shared_bytes, kRows, kTokens,
-                             stream);
+  return launch_slice_kernel(fp8_wgmma_kernel, args, plan, slice_groups, shared_bytes, kRows,
+                             kTokens, stream);
 }
 
 }  // namespace fulcrum::kernels

@@ -1,5 +1,5 @@
-// FP8 warpgroup mma with both operands in shared memory. PTX ISA, "Asynchronous warpgroup level matrix
-// multiply-accumulate"; needs sm_90a.
+// FP8 warpgroup mma with both operands in shared memory. PTX ISA, "Asynchronous warpgroup level
+// matrix multiply-accumulate"; needs sm_90a.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,15 @@
 
 namespace fulcrum::kernels {
 
-// Place of 16-byte chunk `chunk` (0..7) of 128-byte row `row` in a K-major tile in the 128-byte swizzle, which must
-// start at a multiple of 1024 bytes.
+// Place of 16-byte chunk `chunk` (0..7) of 128-byte row `row` in a K-major tile in the 128-byte
+// swizzle, which must start at a multiple of 1024 bytes.
 __device__ __forceinline__ int tile_offset(int row, int chunk) {
   return 128 * row + 16 * (chunk ^ (row & 7));
 }
 
-// Matrix descriptor of such a tile: address and the 1024 bytes between groups of eight rows in units of 16 bytes,
-// swizzle mode 1 (128 bytes). This mode does not use the leading-dimension offset.
+// Matrix descriptor of such a tile: address and the 1024 bytes between groups of eight rows in
+// units of 16 bytes, swizzle mode 1 (128 bytes). This mode does not use the leading-dimension
+// offset.
 __device__ __forceinline__ std::uint64_t tile_descriptor(const void* tile) {
   constexpr std::uint64_t kLeading = 1ull << 16;
   constexpr std::uint64_t kStride = (1024ull >> 4) << 32;
@@ -29,7 +30,9 @@ inline constexpr std::uint64_t kTileStep32 = 32 >> 4;
 __device__ __forceinline__ void fence_tiles() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
-__device__ __forceinline__ void tiles_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void tiles_begin() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
 __device__ __forceinline__ void tiles_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
@@ -37,8 +40,9 @@ __device__ __forceinline__ void tiles_wait() {
   asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 }
 
-// d (64 x 64) = or += a (64 x 32) * b^T (64 x 32). Lane (g = lane / 4, t = lane % 4) of warp w holds rows 16w + g
-// (and 8 below in the upper two) of columns 8j + 2t, 8j + 2t + 1 in d[4j .. 4j + 3].
+// d (64 x 64) = or += a (64 x 32) * b^T (64 x 32). Lane (g = lane / 4, t = lane % 4) of warp w
+// holds rows 16w + g (and 8 below in the upper two) of columns 8j + 2t, 8j + 2t + 1 in d[4j .. 4j +
+// 3].
 __device__ __forceinline__ void multiply_tiles(float (&d)[32], std::uint64_t a, std::uint64_t b,
                                                bool accumulate) {
   asm volatile(

@@ -122,6 +122,38 @@ void print_crossover(const Crossover& cross, double most) {
             << text(cross.p95) << " for the high end)\n";
 }
 
+/// Which entries of the ledger the drafts change, and what the pools would hold.
+void print_memory_change(const Deployment& without, const Deployment& with,
+                         const TerminalStyle& style) {
+  const MemoryLedger a = memory_ledger(without);
+  const MemoryLedger b = memory_ledger(with);
+  std::cout << '\n' << bold("memory per GPU without and with drafts", style) << '\n';
+  Table table({{"entry", Align::kLeft}, {"without"}, {"with"}});
+  const auto bytes = [&](const char* name, Bytes x, Bytes y) {
+    if (x != y) table.add({name, format_bytes(x.value()), format_bytes(y.value())});
+  };
+  bytes("draft weights", a.draft_weights, b.draft_weights);
+  bytes("state of request slots", a.request_state, b.request_state);
+  bytes("KV pool", a.kv_pool, b.kv_pool);
+  bytes("a pool token", a.pool_bytes_per_token, b.pool_bytes_per_token);
+  bytes("  window rows", a.pool_token.window, b.pool_token.window);
+  bytes("  pooled rows, keys", a.pool_token.pooled + a.pool_token.index_keys,
+        b.pool_token.pooled + b.pool_token.index_keys);
+  bytes("  CSA states", a.pool_token.csa_state, b.pool_token.csa_state);
+  bytes("  HCA states", a.pool_token.hca_state, b.pool_token.hca_state);
+  table.add({"pool tokens", format_count(a.pool_tokens), format_count(b.pool_tokens)});
+  const double resident = with.workload.input_tokens + with.workload.output_tokens / 2.0;
+  BatchLimiter limiter_a = BatchLimiter::kKvMemory;
+  BatchLimiter limiter_b = BatchLimiter::kKvMemory;
+  const double fit_a = requests_that_fit(without, a, resident, limiter_a);
+  const double fit_b = requests_that_fit(with, b, resident, limiter_b);
+  table.add({"requests that fit", format_count(fit_a), format_count(fit_b)});
+  table.add({"  limited by", std::string(name_of(limiter_a)), std::string(name_of(limiter_b))});
+  table.add({"max running requests", format_count(a.max_running_requests),
+             format_count(b.max_running_requests)});
+  table.print(std::cout, style);
+}
+
 void print_ladder(const Deployment& with, const std::vector<double>& concurrency,
                   const TerminalStyle& style) {
   constexpr int kMostDrafts = 5;
@@ -180,6 +212,7 @@ void explain_speculation_topic(const Deployment& without, const Deployment& with
     }
   }
   print_ladder(with, with.workload.concurrency, style);
+  print_memory_change(without, with, style);
 }
 
 /// The topic may stand before or after the scenario.

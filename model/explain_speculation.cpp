@@ -85,11 +85,13 @@ struct Arms {
   }
 };
 
+/// The last fall through 1: small batches that fill tiles badly may dip and recover before.
 std::optional<double> crossing(const std::vector<SpeculationPoint>& points, double Interval::*end) {
-  for (std::size_t i = 1; i < points.size(); ++i) {
+  for (std::size_t i = points.size(); i-- > 1;) {
     const double left = points[i - 1].gain_ratio.*end;
     const double right = points[i].gain_ratio.*end;
-    if (left > 1.0 && right <= 1.0) {
+    if (right > 1.0) return std::nullopt;
+    if (left > 1.0) {
       const double t = (left - 1.0) / (left - right);
       return std::exp(std::log(points[i - 1].concurrency) * (1.0 - t) +
                       std::log(points[i].concurrency) * t);

@@ -38,8 +38,8 @@ Deployment without_speculation(const Deployment& deployment);
 SpeculationPoint explain_speculation(const Deployment& without, const Deployment& with,
                                      double concurrency);
 
-/// Where the gain falls through 1, interpolated in log concurrency between the points: for the
-/// median and for both ends of its interval. Nothing where it does not cross.
+/// Where the gain falls through 1 for good, interpolated in log concurrency between the points: for
+/// the median and for both ends of its interval. Nothing where it does not cross.
 struct Crossover {
   std::optional<double> p05;
   std::optional<double> p50;

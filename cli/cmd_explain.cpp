@@ -253,6 +253,11 @@ int run_explain(const Arguments& given) {
   const Deployment deployment = io::resolve_scenario(scenario, warnings);
   const TerminalStyle style = TerminalStyle::of_stdout();
   const bool json = values["json"].as<bool>();
+  if (!json && !memory_ledger(deployment).fits) {
+    std::cout << deployment.name << " does not fit: the weights leave no room for a request at "
+              << "memory_fraction " << deployment.engine.memory_fraction << '\n';
+    return 0;
+  }
   if (topic == "step") {
     explain_step(deployment, json, style);
   } else if (topic == "speculation") {

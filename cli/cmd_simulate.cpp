@@ -1,4 +1,5 @@
 #include <chrono>
+#include <cmath>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -43,15 +44,19 @@ void print(const Run& run, const Deployment& deployment, const TerminalStyle& st
   const SimulationResult& r = run.result;
   const std::string what =
       run.concurrency > 0.0 ? "C=" + format_count(run.concurrency) : "open loop";
+  const std::string whose = deployment.replicas() > 1.0
+                                ? ", one of " + format_count(deployment.replicas()) + " replicas"
+                                : "";
   std::cout << bold(what + ": " + format_number(r.output_tokens_per_second) + " tok/s over " +
-                        format_seconds(r.makespan_seconds) + ", ramp and drain included",
+                        format_seconds(r.makespan_seconds) + ", ramp and drain included" + whose,
                     style)
             << '\n';
   if (run.concurrency > 0.0) {
     std::cout << "steady " << format_number(r.steady_output_tokens_per_second)
               << " tok/s; the formula gives "
               << format_number(
-                     closed_loop_throughput(deployment, run.concurrency).output_tokens_per_second /
+                     closed_loop_throughput(deployment, run.concurrency * deployment.replicas())
+                         .output_tokens_per_second /
                      deployment.replicas())
               << '\n';
   }
@@ -111,6 +116,9 @@ int run_simulate(const Arguments& arguments) {
   }
   if (simulation.policy == SchedulerPolicy::kMixed) simulation.reserved_output_fraction = 0.0;
 
+  if (values.count("requests") != 0 && values["requests"].as<std::int64_t>() < 1) {
+    throw InputError({"command line", "--requests", "is below 1", "a number from 1"});
+  }
   Traffic traffic = traffic_of(values, deployment);
   std::vector<TraceRequest> trace;
   std::vector<Run> runs;
@@ -132,11 +140,11 @@ int run_simulate(const Arguments& arguments) {
   } else {
     const Workload& work = deployment.workload;
     for (std::size_t i = 0; i < work.concurrency.size(); ++i) {
-      traffic.concurrency = std::max(1.0, work.concurrency[i] / deployment.replicas());
+      traffic.concurrency = std::max(1.0, std::ceil(work.concurrency[i] / deployment.replicas()));
       constexpr double kRounds = 20.0;
       double prompts = kRounds * traffic.concurrency;
       if (i < work.num_prompts.size() && work.num_prompts.size() == work.concurrency.size()) {
-        prompts = work.num_prompts[i] / deployment.replicas();
+        prompts = std::ceil(work.num_prompts[i] / deployment.replicas());
       }
       traffic.num_requests = values.count("requests") != 0 ? values["requests"].as<std::int64_t>()
                                                            : static_cast<std::int64_t>(prompts);

@@ -42,8 +42,13 @@ class Explain(unittest.TestCase):
     def test_misuse_exits_with_2(self):
         for arguments in (["explain"], ["explain", "target"], ["explain", "campaign-a", "speculation"],
                           ["simulate", "--rate", "0"], ["simulate", "--trace", "none.jsonl"],
-                          ["simulate", "--policy", "fifo"]):
+                          ["simulate", "--policy", "fifo"], ["simulate", "-n", "0"]):
             self.assertEqual(run(*arguments).returncode, 2, arguments)
+
+    def test_what_does_not_fit_is_said(self):
+        result = run("explain", "campaign-a", "step", "--set", "engine.memory_fraction=0.2")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("does not fit", result.stdout)
 
 
 class Simulate(unittest.TestCase):

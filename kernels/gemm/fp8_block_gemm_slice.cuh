@@ -108,7 +108,7 @@ __device__ __forceinline__ void slice_epilogue(const Fp8BlockGemmArgs& args,
                                                float unscale) {
   const int g = threadIdx.x % 32 / 4;
   const int t = threadIdx.x % 4;
-  const int rank = blockIdx.x;
+  [[maybe_unused]] const int rank = blockIdx.x;  // Only clusters ask for it.
   __syncthreads();
   float* partial = reinterpret_cast<float*>(shared);
 #pragma unroll

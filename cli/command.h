@@ -23,6 +23,7 @@ int run_predict(const Arguments& arguments);
 int run_levers(const Arguments& arguments);
 int run_explain(const Arguments& arguments);
 int run_simulate(const Arguments& arguments);
+int run_replay(const Arguments& arguments);
 int run_calibrate(const Arguments& arguments);
 
 }  // namespace fulcrum::cli

@@ -18,6 +18,7 @@ constexpr Command kCommands[] = {
     {"explain", "why the step is this long, why MTP stops paying, what a target needs",
      run_explain},
     {"simulate", "continuous batching request by request: latency percentiles", run_simulate},
+    {"replay", "on the GPU: check real kernels against references, time them, record", run_replay},
     {"calibrate", "fit cost laws to measured kernel times; say how wrong they are", run_calibrate},
 };
 

@@ -59,6 +59,9 @@ int calibrate_transfer(const std::vector<TablesOfDevice>& devices,
 int calibrate_advise(const std::vector<TablesOfDevice>& devices,
                      const boost::program_options::variables_map& values);
 
+/// Prints the held-out errors of the shipped calibrations as a Markdown table.
+int calibrate_accuracy();
+
 /// "2.1 %" with one decimal; "-" where absent.
 std::string percent(const std::optional<double>& fraction);
 

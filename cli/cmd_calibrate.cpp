@@ -148,6 +148,8 @@ int run_calibrate(const Arguments& arguments) {
                         "measured tables (aiconfigurator CSV form)")(
       "output,o", text(), "write the calibration file here")(
       "report", po::bool_switch(), "print errors on held-out shapes and beyond the range")(
+      "accuracy", po::bool_switch(),
+      "print the held-out errors of the shipped calibrations as Markdown")(
       "parameters", po::bool_switch(), "print every parameter with its standard error")(
       "score", po::bool_switch(),
       "predict every row with an existing calibration instead of fitting")(
@@ -173,6 +175,7 @@ int run_calibrate(const Arguments& arguments) {
       "  fulcrum calibrate h200_sxm__gemm__sglang__0.5.14__gemm_perf.csv --report -o h200.json"};
   po::variables_map values;
   if (!parse(arguments, help, options, {"table"}, values)) return 0;
+  if (values["accuracy"].as<bool>()) return calibrate_accuracy();
   if (values.count("table") == 0) {
     throw InputError({"command line", "TABLE", "no table given", "one or more CSV files"});
   }

@@ -12,9 +12,14 @@
 namespace fulcrum::calibrate {
 
 std::span<const Family* const> families() {
-  static const std::array kFamilies{&gemm_family(), &moe_family(), &fallback_attention_family(),
-                                    &split_k_attention_family(), &indexer_family(),
-                                    &mhc_pre_family(), &mhc_post_family(), &collective_family()};
+  static const std::array kFamilies{&gemm_family(),
+                                    &moe_family(),
+                                    &fallback_attention_family(),
+                                    &split_k_attention_family(),
+                                    &indexer_family(),
+                                    &mhc_pre_family(),
+                                    &mhc_post_family(),
+                                    &collective_family()};
   return kFamilies;
 }
 

@@ -1,4 +1,5 @@
-// `replay` parses its own options, so that the stand-alone program for GPU machines has the same ones.
+// `replay` parses its own options, so that the stand-alone program for GPU machines has the same
+// ones.
 #include "cli/command.h"
 #include "replay/command.h"
 

@@ -130,7 +130,7 @@ std::string format_bytes(double bytes) {
   if (bytes >= 1e9) return significant(bytes / 1e9) + " GB";
   if (bytes >= 1e6) return significant(bytes / 1e6) + " MB";
   if (bytes >= 1e3) return significant(bytes / 1e3) + " kB";
-  return significant(bytes) + " B";
+  return bytes == 0.0 ? "0 B" : significant(bytes) + " B";
 }
 
 std::string format_number(double value) { return significant(value); }

@@ -7,7 +7,8 @@ namespace fulcrum::replay {
 
 int run_replay_command(int argc, char** argv) {
   constexpr const char* kReason =
-      "this build has no CUDA: no CUDA compiler was found when it was configured (or FULCRUM_ENABLE_CUDA is off), "
+      "this build has no CUDA: no CUDA compiler was found when it was configured (or "
+      "FULCRUM_ENABLE_CUDA is off), "
       "so no kernel can run. Every other subcommand works.";
   if (argc > 1 && (std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0)) {
     std::printf(

@@ -264,7 +264,6 @@ KernelSet load_kernel_set(const std::string& name, const std::string& file,
   set.label = object.string("label");
   set.architecture = object.string("architecture");
   object.ignore("source");
-  object.ignore("variants");  // read where a scenario names one
   object.object("traits", [&](JsonObject& traits) { read_traits(traits, set.traits); });
   object.object("host", [&](JsonObject& host) {
     const Sourced launch = host.sourced("launch_seconds", Range{0, 1e-2});
@@ -274,6 +273,15 @@ KernelSet load_kernel_set(const std::string& name, const std::string& file,
   });
   BindingMap bindings;
   object.object("kernels", [&](JsonObject& kernels) { collect_bindings(kernels, bindings); });
+  // A scenario may name any of them, so a fault in one is a fault of the file.
+  object.optional_object("variants", [&](JsonObject& variants) {
+    variants.each_member([&](const std::string& variant, const json& value) {
+      JsonObject entry(value, path, variants.pointer_to(variant), problems);
+      if (!value.is_object()) return;
+      read_binding(entry, context);
+      entry.reject_unknown();
+    });
+  });
   object.reject_unknown();
   apply_changes(changes, bindings, set.traits, problems);
 

@@ -6,8 +6,8 @@
 //   t = 2 t0 + sum over the two GEMVs of smooth_max(
 //         (distinct bytes + repeat bytes / speedup) / (eta_m B),
 //         ceil(slots x ceil(N / 64) / SMs) x K x cycles_per_k / clock )
-// No table of this kernel exists, so cycles_per_k is reasoned, and priced with a wide error: E2M1 has
-// no conversion on these paths; a nibble costs about 12 instructions (shift, mask, sign and
+// No table of this kernel exists, so cycles_per_k is reasoned, and priced with a wide error: E2M1
+// has no conversion on these paths; a nibble costs about 12 instructions (shift, mask, sign and
 // exponent selects, scale, multiply-add), 64 columns over 4 warps are 6 instructions a lane and k,
 // and one program per SM leaves one warp per scheduler, which issues dependent instructions about
 // every 4.5 cycles: 12 x 64 / 128 x 4.5 = 27.

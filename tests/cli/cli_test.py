@@ -31,7 +31,7 @@ class BadInput(unittest.TestCase):
         (["predict", "--concurrency", "0"], '--concurrency: is "0"'),
         (["predict", "--concurrency", "1,x"], '--concurrency: is "1,x"'),
         (["predict", "--concurrency", "1.5"], "whole numbers"),
-        (["predict", "--set", "kernel_set=sglang-2026-06"], "did you mean"),
+        (["predict", "--set", "kernel_set=sglang-2026-07-sm120"], "did you mean"),
         (["predict", "--set", "engine.cuda_grap=true"], 'did you mean "cuda_graph"'),
         (["predict", "--set", "engine.memory_fraction=-1"], "/engine/memory_fraction: is -1"),
         (["predict", "--set", "hardware=gb10"], "gb10"),

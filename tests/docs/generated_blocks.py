@@ -29,7 +29,7 @@ BLOCK = re.compile(
 
 
 def output_of(binary, arguments, root):
-    environment = dict(os.environ, FULCRUM_DATA_DIR=str(root / "data"), COLUMNS="100",
+    environment = dict(os.environ, FULCRUM_DATA_DIR=str(root / "data"), COLUMNS="120",
                        LC_ALL="C.UTF-8")
     result = subprocess.run([binary, *shlex.split(arguments)], cwd=root, env=environment,
                             capture_output=True, text=True, check=False)

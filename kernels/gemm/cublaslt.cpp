@@ -130,9 +130,9 @@ CublasLtGemm::CublasLtGemm(CublasLtKind kind, int m, int n, int k, int algorithm
   }
   if (fp8) {
     // The heuristic wants to see that scales will be given; launch() puts in the real addresses.
-    const void* placeholder = s.workspace.data();
-    s.set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, placeholder);
-    s.set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, placeholder);
+    const void* any_scale = s.workspace.data();
+    s.set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, any_scale);
+    s.set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, any_scale);
   }
   const auto columns = static_cast<std::uint64_t>(k);
   const auto rows = static_cast<std::uint64_t>(n);

@@ -47,7 +47,8 @@ Target parse_target(const std::string& text) {
     char* end = nullptr;
     const std::string value = equals == std::string::npos ? "" : part.substr(equals + 1);
     const double number = std::strtod(value.c_str(), &end);
-    if (value.empty() || *end != '\0') throw fail("\"" + part + "\" is not NAME=VALUE");
+    if (value.empty() || *end != '\0' || !(number >= 0.0 && number <= 1e12))
+      throw fail("\"" + part + "\" is not NAME=VALUE");
     target.fields[part.substr(0, equals)] = number;
   }
   return target;

@@ -183,6 +183,9 @@ int run_calibrate(const Arguments& arguments) {
   if (values["score"].as<bool>()) return calibrate_score(devices, values);
   if (values.count("from") != 0) return calibrate_few_shot(devices, values);
   if (values["transfer"].as<bool>()) return calibrate_transfer(devices, values);
+  if (!(values["budget"].as<double>() > 0.0 && values["budget"].as<double>() <= 1e9)) {
+    throw InputError({"command line", "--budget", "is out of range", "GPU seconds above 0"});
+  }
   if (values.count("advise") != 0) return calibrate_advise(devices, values);
   return fit_devices(devices, values);
 }

@@ -268,8 +268,11 @@ int run_explain(const Arguments& given) {
     }
     explain_speculation_topic(without, deployment, json, style);
   } else {
-    if (values.count("tok-s") == 0 || !(values["tok-s"].as<double>() > 0.0)) {
-      throw InputError({"command line", "--tok-s", "is missing", "a number above 0"});
+    constexpr double kMost = 1e9;
+    if (values.count("tok-s") == 0 || !(values["tok-s"].as<double>() > 0.0) ||
+        values["tok-s"].as<double>() > kMost) {
+      throw InputError({"command line", "--tok-s", "is missing or out of range",
+                        "a number above 0, at most 1e9"});
     }
     explain_target_topic(scenario, deployment, values["tok-s"].as<double>(), json, style);
   }

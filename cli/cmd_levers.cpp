@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <set>
 #include <vector>
 
 #include "cli/command.h"
@@ -25,7 +26,9 @@ std::vector<PulledLever> pull_levers(const std::vector<std::string>& names, bool
                                      const io::ScenarioDocument& scenario, const Deployment& before,
                                      std::vector<std::string>& warnings) {
   std::vector<PulledLever> pulled;
+  std::set<std::string> seen;
   for (const std::string& name : names) {
+    if (!seen.insert(name).second) continue;
     io::LeverDocument lever = io::load_lever(name);
     if (!lever.architecture.empty() && lever.architecture != before.kernels.architecture) {
       if (named_by_user) {
@@ -42,8 +45,15 @@ std::vector<PulledLever> pull_levers(const std::vector<std::string>& names, bool
       continue;
     }
     std::vector<std::string> ignored;
-    Deployment after = io::resolve_scenario(changed, ignored);
-    pulled.push_back({std::move(lever), std::move(after)});
+    try {
+      Deployment after = io::resolve_scenario(changed, ignored);
+      pulled.push_back({std::move(lever), std::move(after)});
+    } catch (const InputError& error) {
+      // The scenario alone is sound, so it is the lever that does not apply to it.
+      const std::string why = name + " does not apply to this scenario: " + error.what();
+      if (named_by_user) throw InputError({"command line", "--lever", why, ""});
+      warnings.push_back(why);
+    }
   }
   return pulled;
 }
@@ -109,6 +119,11 @@ void print_results(const std::vector<LeverResult>& results, const TerminalStyle&
       repeats =
           *r.repeats_to_see > kTooMany ? ">1000" : std::to_string(std::lround(*r.repeats_to_see));
     }
+    if (r.gain_ratio.p50 <= 0.0) {
+      table.add({r.name, "-", "-", "-", effort_text(r.effort_minutes), "-", "-",
+                 std::string(name_of(r.verdict)), r.reason});
+      continue;
+    }
     table.add({r.name, ratio_text(r.gain_ratio.p50),
                ratio_text(r.gain_ratio.p05) + " - " + ratio_text(r.gain_ratio.p95),
                ratio_text(r.ceiling_ratio), effort_text(r.effort_minutes),
@@ -128,8 +143,12 @@ int run_levers(const Arguments& arguments) {
       "pairs", po::bool_switch(), "also every pair, recomputed together");
   const HelpText help{
       "fulcrum levers [SCENARIO] [OPTIONS]",
-      "Ranks what could be done: predicted gain in output tokens/s, the most a perfect version\n"
-      "could give (Amdahl), effort, A/B repeats needed to see it, and whether to do it.",
+      "Ranks what could be done: predicted gain in output tokens/s, the ceiling if the part it "
+      "acts\n"
+      "on took no time at all (Amdahl, at the median step; a gain's interval may reach past it "
+      "where\n"
+      "the part's own share is uncertain), effort, A/B repeats needed to see it, and whether to do "
+      "it.",
       "  fulcrum levers campaign-stock --concurrency 1,16 --lever fp8_configs --lever mtp1 "
       "--pairs"};
   po::variables_map values;

@@ -40,7 +40,9 @@ void print_summary(const Prediction& prediction, const TerminalStyle& style) {
                format_seconds(p.tpot_seconds.p50), format_seconds(p.ttft_seconds.p50),
                format_number(p.output_tokens_per_second.p50),
                throughput_range(p.output_tokens_per_second),
-               format_number(p.output_tokens_per_second_per_user.p50)});
+               p.output_tokens_per_second_per_user.p50 > 0.0
+                   ? format_number(p.output_tokens_per_second_per_user.p50)
+                   : "-"});
   }
   table.print(std::cout, style);
 }
@@ -92,6 +94,12 @@ void print_breakdown(const PredictionPoint& point, std::size_t lines, const Term
 void print_memory(const Deployment& deployment, const MemoryLedger& memory) {
   const bool sglang = deployment.engine.kind == EngineKind::kSglang;
   const auto text = [](Bytes bytes) { return format_bytes(bytes.value()); };
+  if (!memory.fits) {
+    std::cout << "\nmemory per GPU: does not fit: weights " << text(memory.weights) << ", usable "
+              << text(memory.budget) << " of " << text(memory.capacity) << " (memory_fraction "
+              << deployment.engine.memory_fraction << ")\n";
+    return;
+  }
   std::cout << "\nmemory per GPU: " << text(memory.budget) << " of " << text(memory.capacity)
             << " (memory_fraction " << deployment.engine.memory_fraction << ") = weights "
             << text(memory.weights);
@@ -123,10 +131,6 @@ void print_memory(const Deployment& deployment, const MemoryLedger& memory) {
   if (memory.reserve_is_short) {
     std::cout << "  the engine's own rule wants " << text(memory.reserve.total())
               << " outside the budget: lower memory_fraction or risk running out of memory\n";
-  }
-  if (!memory.fits) {
-    std::cout << "the weights leave no room for a request at memory_fraction "
-              << deployment.engine.memory_fraction << '\n';
   }
 }
 

@@ -116,8 +116,14 @@ int run_simulate(const Arguments& arguments) {
   }
   if (simulation.policy == SchedulerPolicy::kMixed) simulation.reserved_output_fraction = 0.0;
 
-  if (values.count("requests") != 0 && values["requests"].as<std::int64_t>() < 1) {
-    throw InputError({"command line", "--requests", "is below 1", "a number from 1"});
+  constexpr std::int64_t kMostRequests = 10'000'000;
+  if (values.count("requests") != 0 && (values["requests"].as<std::int64_t>() < 1 ||
+                                        values["requests"].as<std::int64_t>() > kMostRequests)) {
+    throw InputError({"command line", "--requests", "is out of range", "1 to 10000000"});
+  }
+  if (values.count("rate") != 0 &&
+      !(values["rate"].as<double>() >= 1e-6 && values["rate"].as<double>() <= 1e6)) {
+    throw InputError({"command line", "--rate", "is out of range", "1e-6 to 1e6 requests/s"});
   }
   Traffic traffic = traffic_of(values, deployment);
   std::vector<TraceRequest> trace;

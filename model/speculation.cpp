@@ -1,5 +1,10 @@
 #include "model/speculation.h"
 
+#include <algorithm>
+#include <cmath>
+
+#include "model/interval.h"
+
 namespace fulcrum {
 
 double accept_length(std::span<const double> acceptance) {
@@ -22,7 +27,11 @@ double accept_length_log_sigma(std::span<const double> acceptance, double standa
     reach *= a;
     slope += reach_slope;
   }
-  return standard_error * slope / accept_length(acceptance);
+  const double length = accept_length(acceptance);
+  // The length stays between one token and all of them: the wider side bounds a 90 % interval.
+  const double most = 1.0 + static_cast<double>(acceptance.size());
+  const double room = std::max(std::log(most / length), std::log(length));
+  return std::min(standard_error * slope / length, room / kNormalP95);
 }
 
 double accepted_drafts_variance(std::span<const double> acceptance) {

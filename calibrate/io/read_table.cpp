@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -230,8 +231,10 @@ MeasurementTable parse_table(std::string_view text, const std::string& file,
 }
 
 MeasurementTable read_table(const std::string& path, const TableOrigin& origin) {
+  std::error_code ignored;
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw bad_table(path, "", "cannot be opened", "a readable CSV file");
+  if (!file || !std::filesystem::is_regular_file(path, ignored))
+    throw bad_table(path, "", "cannot be opened", "a readable CSV file");
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   return parse_table(text, path, origin);
 }

@@ -175,7 +175,12 @@ std::string JsonObject::string(std::string_view key) {
     problem(key, "is " + found(*value), "a string");
     return {};
   }
-  return value->get<std::string>();
+  const auto& text = value->get_ref<const std::string&>();
+  if (std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 127; })) {
+    problem(key, "holds a control character", "printable text");
+    return {};
+  }
+  return text;
 }
 
 std::string JsonObject::string_or(std::string_view key, std::string fallback) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <initializer_list>
+#include <string_view>
 
 #include "model/io/data_dir.h"
 #include "model/io/json_reader.h"
@@ -10,6 +12,57 @@
 namespace fulcrum::io {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+using Keys = std::initializer_list<std::string_view>;
+
+/// Marks keys that the calibrator writes for people, and pricing does not read.
+void ignore_all(JsonObject& object, Keys keys) {
+  for (std::string_view key : keys) object.ignore(key);
+}
+
+void check_errors(JsonObject& entry) {
+  entry.optional_object("errors", [](JsonObject& errors) {
+    for (std::string_view split : {"fitted_rows", "held_out_shapes", "frontier"}) {
+      errors.optional_object(split, [](JsonObject& row) {
+        ignore_all(row,
+                   {"num_rows", "median_ape", "p90_ape", "bias_log", "coverage_fraction_of_90"});
+      });
+    }
+  });
+}
+
+void check_directions(JsonObject& entry) {
+  const nlohmann::json* directions = entry.raw("not_identified");
+  if (directions == nullptr || !directions->is_array()) return;
+  for (std::size_t i = 0; i < directions->size(); ++i) {
+    const nlohmann::json& direction = (*directions)[i];
+    for (std::size_t j = 0; direction.is_array() && j < direction.size(); ++j) {
+      JsonObject part(
+          direction[j], entry.file(),
+          entry.pointer_to("not_identified") + "/" + std::to_string(i) + "/" + std::to_string(j),
+          entry.problems());
+      ignore_all(part, {"name", "share"});
+      part.reject_unknown();
+    }
+  }
+}
+
+void check_provenance(JsonObject& object) {
+  ignore_all(object, {"data_source", "date", "git_sha"});
+  if (!object.has("tables")) return;
+  object.objects("tables", [](JsonObject& table) {
+    ignore_all(table, {"file", "sha256", "num_rows", "num_used"});
+    table.optional_object("quarantined", [](JsonObject& reasons) {
+      ignore_all(reasons,
+                 {"malformed", "not_positive", "below_launch_floor", "above_physics", "duplicate",
+                  "disagreeing_duplicate", "eager_launch", "wrong_units", "non_monotone"});
+    });
+  });
+}
+
+}  // namespace
 
 Calibration load_calibration(const std::string& path) {
   const nlohmann::json document = read_json_file(path);
@@ -33,12 +86,23 @@ Calibration load_calibration(const std::string& path) {
       value.standard_error =
           parameter.optional_number("standard_error", kNonNegative).value_or(0.0);
       series.parameters.insert_or_assign(parameter.string("name"), value);
-      parameter.each_member([](const std::string&, const nlohmann::json&) {});
+      ignore_all(parameter, {"unit", "lower", "upper", "state", "moves_as"});
     });
-    // The rest of an entry (correlations, hold-out errors, provenance) is the calibrator's.
-    entry.each_member([](const std::string&, const nlohmann::json&) {});
+    // The rest of an entry (correlations, hold-out errors) is the calibrator's.
+    ignore_all(entry, {"num_rows", "num_shape_groups", "converged", "correlation", "warnings"});
+    entry.optional_object("key", [](JsonObject& key) {
+      ignore_all(key, {"device", "engine", "engine_version", "table", "op_name", "kernel_source",
+                       "dtype"});
+    });
+    entry.optional_object("residual", [](JsonObject& residual) {
+      ignore_all(residual, {"scale_log", "degrees_of_freedom", "median_log"});
+    });
+    check_errors(entry);
+    check_directions(entry);
     calibration.series.insert_or_assign(id, std::move(series));
   });
+  check_provenance(object);
+  object.reject_unknown();
   throw_if_any(problems);
   return calibration;
 }

@@ -28,6 +28,7 @@ struct Context {
   std::vector<InputProblem>& problems;
   bool moved = false;
   bool said_uncalibrated = false;
+  bool only_checking = false;  ///< a variant nobody named: its series may be another GPU's
 };
 
 void read_traits(JsonObject& object, KernelTraits& traits) {
@@ -83,6 +84,7 @@ void read_parameters(JsonObject& object, const LawInfo& law, KernelBinding& bind
   const CalibratedSeries* series = nullptr;
   if (object.has("calibration")) {
     const std::string id = object.string("calibration");
+    if (context.only_checking) return;
     if (!context.calibration) {
       if (!context.said_uncalibrated) {
         object.problem("calibration", "no calibration is shipped for " + context.hardware.name,
@@ -278,7 +280,9 @@ KernelSet load_kernel_set(const std::string& name, const std::string& file,
     variants.each_member([&](const std::string& variant, const json& value) {
       JsonObject entry(value, path, variants.pointer_to(variant), problems);
       if (!value.is_object()) return;
+      context.only_checking = true;
       read_binding(entry, context);
+      context.only_checking = false;
       entry.reject_unknown();
     });
   });

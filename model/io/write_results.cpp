@@ -50,6 +50,11 @@ ordered_json line_json(const BreakdownLine& line) {
           {"basis", name_of(line.basis)}};
 }
 
+/// Null for what has no value: a deployment that does not fit, a time per token of one token.
+ordered_json to_json_or_null(const Interval& interval) {
+  return interval.p50 > 0.0 ? to_json(interval) : ordered_json(nullptr);
+}
+
 ordered_json point_json(const PredictionPoint& point) {
   ordered_json breakdown = ordered_json::array();
   for (const BreakdownLine& line : point.breakdown) breakdown.push_back(line_json(line));
@@ -57,11 +62,12 @@ ordered_json point_json(const PredictionPoint& point) {
           {"effective_batch", guarded(point.effective_batch, "effective batch")},
           {"batch_limiter", name_of(point.batch_limiter)},
           {"accept_length", guarded(point.accept_length, "accept length")},
-          {"step_seconds", to_json(point.step_seconds)},
-          {"tpot_seconds", to_json(point.tpot_seconds)},
-          {"ttft_seconds", to_json(point.ttft_seconds)},
-          {"output_tokens_per_second", to_json(point.output_tokens_per_second)},
-          {"output_tokens_per_second_per_user", to_json(point.output_tokens_per_second_per_user)},
+          {"step_seconds", to_json_or_null(point.step_seconds)},
+          {"tpot_seconds", to_json_or_null(point.tpot_seconds)},
+          {"ttft_seconds", to_json_or_null(point.ttft_seconds)},
+          {"output_tokens_per_second", to_json_or_null(point.output_tokens_per_second)},
+          {"output_tokens_per_second_per_user",
+           to_json_or_null(point.output_tokens_per_second_per_user)},
           {"prefill_seconds", guarded(point.prefill_seconds, "prefill")},
           {"eager", point.eager},
           {"fits", point.memory.fits},
@@ -95,8 +101,10 @@ ordered_json levers_to_json(const std::string& scenario, const std::vector<Lever
         {"name", lever.name},
         {"title", lever.title},
         {"concurrency", lever.concurrency},
-        {"gain_ratio", to_json(lever.gain_ratio)},
-        {"ceiling_ratio", guarded(lever.ceiling_ratio, "a ceiling")},
+        {"gain_ratio", to_json_or_null(lever.gain_ratio)},
+        {"ceiling_ratio", lever.gain_ratio.p50 > 0.0
+                              ? ordered_json(guarded(lever.ceiling_ratio, "a ceiling"))
+                              : ordered_json(nullptr)},
         {"effort_minutes", guarded(lever.effort_minutes, "effort")},
         {"gain_per_hour", lever.gain_per_hour},
         {"verdict", name_of(lever.verdict)},

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "calibrate/io/calibration_file.h"
+#include "model/interval.h"
 
 namespace fulcrum::calibrate::io {
 namespace {
@@ -96,7 +97,7 @@ Json series_json(const SeriesFit& fit, const std::string& data_source) {
   json["correlation"] = correlation_json(fit);
   // A normal distribution with the same 90 % interval, for whoever cannot use the t.
   // Four decimals, so that a file read and written again does not change in the last digit.
-  const double sigma = half_width(fit.residual, 0.9, 0.0) / 1.6448536269514722;
+  const double sigma = half_width(fit.residual, 0.9, 0.0) / kNormalP95;
   json["log_sigma"] = std::round(sigma * 1e4) / 1e4;
   json["residual"] = {{"scale_log", number(fit.residual.scale)},
                       {"degrees_of_freedom", number(fit.residual.degrees_of_freedom)},

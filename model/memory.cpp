@@ -116,14 +116,18 @@ double requests_that_fit(const Deployment& deployment, const MemoryLedger& ledge
 
 EffectiveBatch effective_batch(const Deployment& deployment, double concurrency,
                                double resident_tokens) {
+  return effective_batch(deployment, memory_ledger(deployment), concurrency, resident_tokens);
+}
+
+EffectiveBatch effective_batch(const Deployment& deployment, const MemoryLedger& ledger,
+                               double concurrency, double resident_tokens) {
   EffectiveBatch batch{concurrency, BatchLimiter::kConcurrency};
   if (deployment.engine.max_running_requests < batch.requests) {
     batch = {static_cast<double>(deployment.engine.max_running_requests),
              BatchLimiter::kMaxRunningRequests};
   }
   BatchLimiter pool = BatchLimiter::kKvMemory;
-  const double by_memory =
-      requests_that_fit(deployment, memory_ledger(deployment), resident_tokens, pool);
+  const double by_memory = requests_that_fit(deployment, ledger, resident_tokens, pool);
   if (by_memory < batch.requests) batch = {by_memory, pool};
   return batch;
 }

@@ -49,5 +49,8 @@ struct EffectiveBatch {
 /// with `resident_tokens` on average.
 EffectiveBatch effective_batch(const Deployment& deployment, double concurrency,
                                double resident_tokens);
+/// The same with the deployment's ledger at hand.
+EffectiveBatch effective_batch(const Deployment& deployment, const MemoryLedger& ledger,
+                               double concurrency, double resident_tokens);
 
 }  // namespace fulcrum

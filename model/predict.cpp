@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "model/serving.h"
@@ -11,7 +12,8 @@
 namespace fulcrum {
 namespace {
 
-/// One concurrency of one replica, priced.
+/// One concurrency of one replica, priced. Kept from point to point for the storage and the costs
+/// its step keeps.
 struct PricedPoint {
   EffectiveBatch batch;
   StepPrice decode;
@@ -31,12 +33,12 @@ double busy_replicas(const Deployment& deployment, double concurrency) {
 }
 
 /// Seconds and log spread of one prompt's prefill, in chunks of the engine's size.
-std::pair<double, double> prefill(const Deployment& deployment, const StepPricer& pricer) {
+std::pair<double, double> prefill(const Deployment& deployment, const StepPricer& pricer,
+                                  StepPrice& price) {
   const Workload& work = deployment.workload;
   double done = work.cached_prefix_tokens;
   double seconds = 0.0;
   double sigma_seconds = 0.0;
-  StepPrice price;
   while (done < work.input_tokens) {
     const double chunk =
         std::min<double>(deployment.engine.chunked_prefill_tokens, work.input_tokens - done);
@@ -52,27 +54,59 @@ std::pair<double, double> prefill(const Deployment& deployment, const StepPricer
   return {seconds, seconds > 0.0 ? sigma_seconds / seconds : 0.0};
 }
 
-PricedPoint price_point(const Deployment& deployment, const StepPricer& pricer, double concurrency,
-                        const CeilingOptions& ceiling) {
+/// Prices points of one deployment, whose workload may change between them.
+class PointPricer {
+ public:
+  PointPricer(const Deployment& deployment, const CeilingOptions& ceiling)
+      : pricer_(deployment), ledger_(memory_ledger(deployment)), ceiling_(ceiling) {
+    pricer_.set_free(ceiling.free_ops);
+  }
+  const StepPricer& steps() const { return pricer_; }
+  const MemoryLedger& ledger() const { return ledger_; }
+
+  /// `deployment` is the constructor's but for its workload. The result holds until the next call.
+  const PricedPoint& price(const Deployment& deployment, double concurrency);
+
+ private:
+  const std::pair<double, double>& prefill_of(const Deployment& deployment);
+
+  StepPricer pricer_;
+  MemoryLedger ledger_;
+  CeilingOptions ceiling_;
+  PricedPoint point_;
+  StepPrice prefill_price_;
+  std::unordered_map<double, std::pair<double, double>> prefills_;  ///< by input tokens
+};
+
+const std::pair<double, double>& PointPricer::prefill_of(const Deployment& deployment) {
+  const double input_tokens = deployment.workload.input_tokens;
+  const auto known = prefills_.find(input_tokens);
+  if (known != prefills_.end()) return known->second;
+  constexpr std::size_t kMostKept = 65536;
+  if (prefills_.size() >= kMostKept) prefills_.clear();
+  return prefills_[input_tokens] = prefill(deployment, pricer_, prefill_price_);
+}
+
+const PricedPoint& PointPricer::price(const Deployment& deployment, double concurrency) {
   const Workload& work = deployment.workload;
   const int drafts = deployment.speculation.draft_tokens;
-  PricedPoint point;
+  PricedPoint& point = point_;
   const double per_replica = concurrency / busy_replicas(deployment, concurrency);
-  point.batch =
-      effective_batch(deployment, per_replica, work.input_tokens + work.output_tokens / 2.0);
+  point.batch = effective_batch(deployment, ledger_, per_replica,
+                                work.input_tokens + work.output_tokens / 2.0);
   if (point.batch.requests < 1.0) return point;
-  point.accept_length = ceiling.accept_all_drafts_free
+  point.accept_length = ceiling_.accept_all_drafts_free
                             ? 1.0 + drafts
                             : accept_length(deployment.speculation.acceptance);
   StepState state;
   state.requests = point.batch.requests;
-  state.tokens_per_request = ceiling.accept_all_drafts_free ? 1.0 : 1.0 + drafts;
+  state.tokens_per_request = ceiling_.accept_all_drafts_free ? 1.0 : 1.0 + drafts;
   state.context = work.input_tokens + work.output_tokens / 2.0;
   state.logits_rows = state.tokens();
-  pricer.price(state, point.decode);
-  const double gap = ceiling.no_gap ? 0.0 : point.decode.gap_seconds;
+  pricer_.price(state, point.decode);
+  const double gap = ceiling_.no_gap ? 0.0 : point.decode.gap_seconds;
   point.decode_seconds = point.decode.gpu_seconds + gap;
-  std::tie(point.prefill_seconds, point.prefill_log_sigma) = prefill(deployment, pricer);
+  std::tie(point.prefill_seconds, point.prefill_log_sigma) = prefill_of(deployment);
 
   point.serving = closed_loop({.concurrency = per_replica,
                                .batch = point.batch.requests,
@@ -163,17 +197,17 @@ void warn_about(const Deployment& deployment, const StepPricer& pricer, const Pr
 }  // namespace
 
 Prediction predict(const Deployment& deployment) {
-  const StepPricer pricer(deployment);
+  PointPricer pricer(deployment, {});
   Prediction prediction;
   prediction.scenario = deployment.name;
   for (double concurrency : deployment.workload.concurrency) {
-    const PricedPoint priced = price_point(deployment, pricer, concurrency, {});
-    warn_about(deployment, pricer, priced, concurrency, prediction.warnings);
+    const PricedPoint& priced = pricer.price(deployment, concurrency);
+    warn_about(deployment, pricer.steps(), priced, concurrency, prediction.warnings);
     PredictionPoint point;
     point.concurrency = concurrency;
     point.effective_batch = priced.batch.requests * busy_replicas(deployment, concurrency);
     point.batch_limiter = priced.batch.limiter;
-    point.memory = memory_ledger(deployment);
+    point.memory = pricer.ledger();
     if (priced.batch.requests >= 1.0) {
       point.accept_length = priced.accept_length;
       point.step_seconds = log_normal_interval(priced.decode_seconds, priced.step_log_sigma);
@@ -188,19 +222,38 @@ Prediction predict(const Deployment& deployment) {
       }
       point.prefill_seconds = priced.prefill_seconds;
       point.eager = priced.decode.eager;
-      point.breakdown = breakdown_of(pricer, priced.decode);
+      point.breakdown = breakdown_of(pricer.steps(), priced.decode);
     }
     prediction.points.push_back(std::move(point));
   }
   return prediction;
 }
 
-Throughput closed_loop_throughput(const Deployment& deployment, double concurrency,
-                                  const CeilingOptions& ceiling) {
-  StepPricer pricer(deployment);
-  pricer.set_free(ceiling.free_ops);
-  const PricedPoint point = price_point(deployment, pricer, concurrency, ceiling);
+struct ThroughputPricer::State {
+  State(const Deployment& deployed, const CeilingOptions& ceiling)
+      : deployment(deployed), points(deployed, ceiling) {}
+  Deployment deployment;
+  PointPricer points;
+};
+
+ThroughputPricer::ThroughputPricer(const Deployment& deployment, const CeilingOptions& ceiling)
+    : state_(std::make_unique<State>(deployment, ceiling)) {}
+ThroughputPricer::~ThroughputPricer() = default;
+ThroughputPricer::ThroughputPricer(ThroughputPricer&&) noexcept = default;
+ThroughputPricer& ThroughputPricer::operator=(ThroughputPricer&&) noexcept = default;
+
+Throughput ThroughputPricer::at(double concurrency, double input_tokens, double output_tokens) {
+  state_->deployment.workload.input_tokens = input_tokens;
+  state_->deployment.workload.output_tokens = output_tokens;
+  return at(concurrency);
+}
+
+Throughput ThroughputPricer::at(double concurrency) {
+  const Deployment& deployment = state_->deployment;
+  const PricedPoint& point = state_->points.price(deployment, concurrency);
   Throughput out;
+  out.batch = point.batch;
+  if (point.batch.requests < 1.0) return out;
   out.output_tokens_per_second =
       point.serving.output_tokens_per_second * busy_replicas(deployment, concurrency);
   out.tpot_seconds = point.serving.tpot_seconds;
@@ -209,8 +262,13 @@ Throughput closed_loop_throughput(const Deployment& deployment, double concurren
   out.prefill_seconds = point.prefill_seconds;
   out.accept_length = point.accept_length;
   out.log_sigma = point.log_sigma;
-  out.batch = point.batch;
+  out.step_log_sigma = point.step_log_sigma;
   return out;
+}
+
+Throughput closed_loop_throughput(const Deployment& deployment, double concurrency,
+                                  const CeilingOptions& ceiling) {
+  return ThroughputPricer(deployment, ceiling).at(concurrency);
 }
 
 }  // namespace fulcrum

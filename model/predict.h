@@ -2,6 +2,7 @@
 // that keeps a fixed number of requests in flight (closed loop).
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,7 +61,8 @@ struct Throughput {
   double step_seconds = 0.0;
   double prefill_seconds = 0.0;
   double accept_length = 1.0;
-  double log_sigma = 0.0;
+  double log_sigma = 0.0;       ///< of throughput and TPOT
+  double step_log_sigma = 0.0;  ///< of the step
   EffectiveBatch batch;
 };
 struct CeilingOptions {
@@ -70,5 +72,24 @@ struct CeilingOptions {
 };
 Throughput closed_loop_throughput(const Deployment& deployment, double concurrency,
                                   const CeilingOptions& ceiling = {});
+
+/// The same at many concurrencies and lengths of one deployment: keeps the bound kernels, the
+/// memory ledger and what was priced before, so that a point costs about one decode step's
+/// attention. Not safe to share between threads.
+class ThroughputPricer {
+ public:
+  explicit ThroughputPricer(const Deployment& deployment, const CeilingOptions& ceiling = {});
+  ~ThroughputPricer();
+  ThroughputPricer(ThroughputPricer&&) noexcept;
+  ThroughputPricer& operator=(ThroughputPricer&&) noexcept;
+
+  /// At the deployment's own lengths, then at others (tokens; cached prefix as deployed).
+  Throughput at(double concurrency);
+  Throughput at(double concurrency, double input_tokens, double output_tokens);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace fulcrum

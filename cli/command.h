@@ -25,5 +25,6 @@ int run_explain(const Arguments& arguments);
 int run_simulate(const Arguments& arguments);
 int run_replay(const Arguments& arguments);
 int run_calibrate(const Arguments& arguments);
+int run_import(const Arguments& arguments);
 
 }  // namespace fulcrum::cli

@@ -20,6 +20,7 @@ constexpr Command kCommands[] = {
     {"simulate", "continuous batching request by request: latency percentiles", run_simulate},
     {"replay", "on the GPU: check real kernels against references, time them, record", run_replay},
     {"calibrate", "fit cost laws to measured kernel times; say how wrong they are", run_calibrate},
+    {"import", "what other tools measured: benchmark results, traces, logs", run_import},
 };
 
 void print_usage(std::ostream& out) {

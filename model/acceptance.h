@@ -6,12 +6,9 @@
 #include <string>
 #include <vector>
 
-namespace fulcrum {
+#include "model/model_config.h"
 
-enum class DraftMethod {
-  kMtp,     ///< K passes of one layer with a shared head
-  kDspark,  ///< one pass drafts a block
-};
+namespace fulcrum {
 
 /// A published measurement of one workload.
 struct AcceptanceProfile {

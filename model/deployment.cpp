@@ -10,6 +10,7 @@ GraphSettings Deployment::graph_settings() const {
   settings.routing = routing;
   settings.power_law_alpha = power_law_alpha;
   settings.neighbour_correlation = neighbour_correlation;
+  settings.draft_method = speculation.method;
   settings.num_draft_tokens = speculation.draft_tokens;
   settings.traits = kernels.traits;
   return settings;

@@ -26,7 +26,8 @@ struct EngineSettings {
 };
 
 struct Speculation {
-  /// Drafted tokens per step; 0 when there is no speculation.
+  DraftMethod method = DraftMethod::kMtp;
+  /// Drafted tokens per step: passes of MTP, the block of DSpark; 0 without speculation.
   int draft_tokens = 0;
   /// P(token i is accepted | all before it were), one entry per drafted token.
   std::vector<double> acceptance;

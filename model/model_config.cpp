@@ -6,6 +6,10 @@
 
 namespace fulcrum {
 
+std::string_view name_of(DraftMethod method) {
+  return method == DraftMethod::kMtp ? "mtp" : "dspark";
+}
+
 int ModelConfig::count(LayerKind kind) const {
   return static_cast<int>(std::count(layers.begin(), layers.end(), kind));
 }

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fulcrum {
@@ -21,6 +22,13 @@ enum class ExpertFormat {
   kMxfp4,  ///< E2M1 with one E8M0 scale per 32 along K
   kNvfp4,  ///< E2M1 with one E4M3 scale per 16 along K
 };
+
+/// How a model drafts tokens for itself.
+enum class DraftMethod {
+  kMtp,     ///< K passes of one layer with a shared head
+  kDspark,  ///< one pass through a few stages drafts a block, a Markov head orders it
+};
+std::string_view name_of(DraftMethod method);
 
 struct ModelConfig {
   std::string name;  ///< file stem, e.g. "deepseek-v4-flash"
@@ -44,7 +52,13 @@ struct ModelConfig {
   int hc_streams = 0;
   int sinkhorn_iterations = 0;
   int vocab = 0;
-  int num_mtp_layers = 0;
+  int num_mtp_layers = 0;  ///< draft layers: MTP layers, or DSpark stages
+  DraftMethod draft_method = DraftMethod::kMtp;
+  int draft_experts = 0;  ///< routed experts of a draft layer
+  int draft_top_k = 0;
+  int dspark_block = 0;  ///< tokens the checkpoint was trained to draft at once
+  int dspark_markov_rank = 0;
+  int dspark_target_layers = 0;  ///< backbone layers whose hidden states the first stage reads
   int max_position = 0;
   int fp8_block_n = 0;
   int fp8_block_k = 0;

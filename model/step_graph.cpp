@@ -32,7 +32,11 @@ class GraphBuilder {
     attention_half(layers_);
     feed_forward_half(layers_);
     head(layers_);
-    for (int pass = 0; pass < settings_.num_draft_tokens; ++pass) draft_pass(pass);
+    if (settings_.draft_method == DraftMethod::kDspark) {
+      if (settings_.num_draft_tokens > 0) dspark_block();
+    } else {
+      for (int pass = 0; pass < settings_.num_draft_tokens; ++pass) mtp_pass(pass);
+    }
     return std::move(graph_);
   }
 
@@ -41,7 +45,7 @@ class GraphBuilder {
   struct Scope {
     std::array<double, kNumLayerKinds> layers{};
     bool draft = false;
-    bool later_pass = false;
+    Rows rows = Rows::kStep;
   };
 
   void add(const Scope& scope, OpId id, OpFamily family, std::array<double, kNumLayerKinds> per,
@@ -55,7 +59,7 @@ class GraphBuilder {
     op.id = id;
     op.family = scope.draft ? OpFamily::kDraft : family;
     op.draft = scope.draft;
-    op.draft_later_pass = scope.later_pass;
+    op.rows = scope.rows;
     op.segment = segment;
     op.branch = branch;
     op.count = count;
@@ -70,7 +74,7 @@ class GraphBuilder {
     op.id = id;
     op.family = scope.draft ? OpFamily::kDraft : family;
     op.draft = scope.draft;
-    op.draft_later_pass = scope.later_pass;
+    op.rows = scope.rows;
     op.count = count;
     op.rows_per_token = rows_per_token;
     op.shape = shape;
@@ -191,9 +195,11 @@ class GraphBuilder {
     MoeLaunch moe;
     moe.hidden = model_.hidden;
     moe.inter = inter;
-    moe.top_k = model_.top_k;
-    moe.num_experts = model_.num_experts;
-    moe.local_experts = static_cast<double>(model_.num_experts) / settings_.expert_parallel;
+    const int num_experts = s.draft ? model_.draft_experts : model_.num_experts;
+    const int top_k = s.draft ? model_.draft_top_k : model_.top_k;
+    moe.top_k = top_k;
+    moe.num_experts = num_experts;
+    moe.local_experts = static_cast<double>(num_experts) / settings_.expert_parallel;
     if (settings_.expert_parallel > 1) {
       moe.inter = static_cast<double>(model_.expert_inter) * settings_.expert_parallel / tp_;
     }
@@ -225,14 +231,19 @@ class GraphBuilder {
   }
 
   void head(const Scope& s) {
-    if (tp_ > 1.0) {
-      for (StepOp& op : graph_.ops) {
-        if (op.id == OpId::kAllReduce && op.draft == s.draft &&
-            op.draft_later_pass == s.later_pass) {
-          op.count += 1.0;  // the vocabulary-parallel embedding
-        }
-      }
+    embedding_reduce(s);
+    logits(s);
+    once(OpId::kSampling, OpFamily::kHead, elementwise(model_.vocab * kFp32), s);
+  }
+
+  /// The all-reduce of the vocabulary-parallel embedding joins those of the layers.
+  void embedding_reduce(const Scope& s) {
+    for (StepOp& op : graph_.ops) {
+      if (op.id == OpId::kAllReduce && op.draft == s.draft && op.rows == s.rows) op.count += 1.0;
     }
+  }
+
+  void logits(const Scope& s) {
     const double streams_bytes = model_.hc_streams * model_.hidden * kBf16;
     once(OpId::kHcHead, OpFamily::kHead,
          elementwise(streams_bytes + model_.hidden * kBf16,
@@ -243,18 +254,17 @@ class GraphBuilder {
       once(OpId::kAllGather, OpFamily::kCollective,
            collective(CollectiveKind::kAllGather, model_.vocab * kBf16), s);
     }
-    once(OpId::kSampling, OpFamily::kHead, elementwise(model_.vocab * kFp32), s);
   }
 
-  void draft_pass(int pass) {
+  void mtp_pass(int pass) {
     Scope s;
     s.draft = true;
-    s.later_pass = pass > 0;
+    if (pass > 0) s.rows = Rows::kPerRequest;
     s.layers[static_cast<std::size_t>(LayerKind::kSwa)] = 1.0;
     // Passes after the first are alike: one group of ops with a count of passes.
     if (pass > 1) {
       for (StepOp& op : graph_.ops) {
-        if (op.draft_later_pass) op.count *= (pass + 0.0) / (pass - 1.0);
+        if (op.rows == Rows::kPerRequest) op.count *= (pass + 0.0) / (pass - 1.0);
       }
       return;
     }
@@ -265,6 +275,44 @@ class GraphBuilder {
     attention_half(s);
     feed_forward_half(s);
     head(s);
+  }
+
+  /// One pass over a block of noise tokens behind the last accepted one; then a chain that corrects
+  /// each position's logits by the token sampled before it. The verified tokens' hidden states of
+  /// the target layers become keys of every stage. Source: DeepSeek's reference DSparkBlock (facts
+  /// section 6); launches checked against a published profile
+  /// (tests/serving/dspark_graph_test.cpp). Leaves out the confidence head, a dot product a
+  /// position.
+  void dspark_block() {
+    const double stages = model_.num_mtp_layers;
+    const double block = settings_.num_draft_tokens;
+    const Scope verified{.layers = {}, .draft = true, .rows = Rows::kStep};
+    once(OpId::kDsparkMainProj, OpFamily::kDraft,
+         fp8_gemm(model_.hidden, static_cast<double>(model_.dspark_target_layers) * model_.hidden),
+         verified);
+    once(OpId::kDsparkContextKv, OpFamily::kDraft, fp8_gemm(model_.head_dim, model_.hidden),
+         verified, stages);
+    once(OpId::kQNormRopeKvInsert, OpFamily::kDraft, elementwise(2.0 * model_.head_dim * kBf16),
+         verified, stages);
+
+    Scope drafted{.layers = {}, .draft = true, .rows = Rows::kBlock};
+    drafted.layers[static_cast<std::size_t>(LayerKind::kSwa)] = stages;
+    once(OpId::kEmbedding, OpFamily::kDraft, elementwise(model_.hidden * kBf16 * 2.0), drafted);
+    attention_half(drafted);
+    feed_forward_half(drafted);
+    embedding_reduce(drafted);
+    logits(drafted);
+
+    const Scope position{.layers = {}, .draft = true, .rows = Rows::kPerRequest};
+    const double rank = model_.dspark_markov_rank;
+    once(OpId::kMarkovEmbedding, OpFamily::kDraft, elementwise(2.0 * rank * kBf16), position,
+         block);
+    if (tp_ > 1.0) {  // its table is split over the vocabulary, the head's matrix is not
+      once(OpId::kAllReduce, OpFamily::kDraft, collective(CollectiveKind::kAllReduce, rank * kBf16),
+           position, block);
+    }
+    once(OpId::kMarkovHead, OpFamily::kDraft, bf16_gemm(model_.vocab, rank), position, block);
+    once(OpId::kSampling, OpFamily::kDraft, elementwise(model_.vocab * kFp32), position, block);
   }
 
   const ModelConfig& model_;

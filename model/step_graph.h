@@ -68,8 +68,12 @@ enum class OpId {
   kSampling,
   kMtpEProj,
   kMtpHProj,
+  kDsparkMainProj,
+  kDsparkContextKv,
+  kMarkovEmbedding,
+  kMarkovHead,
 };
-inline constexpr int kNumOpIds = 38;
+inline constexpr int kNumOpIds = 42;
 /// The op's name in kernel sets and results, e.g. "wqkv_a".
 std::string_view name_of(OpId id);
 /// The binding a kernel set may give for many ops at once, e.g. "fp8_gemm" for the 236 block GEMMs.
@@ -99,7 +103,8 @@ struct GraphSettings {
   Routing routing = Routing::kUniform;
   double power_law_alpha = 0.0;
   double neighbour_correlation = 0.0;
-  int num_draft_tokens = 0;  ///< MTP passes per step; 0: no speculation
+  DraftMethod draft_method = DraftMethod::kMtp;
+  int num_draft_tokens = 0;  ///< MTP passes or DSpark block per step; 0: no speculation
   KernelTraits traits;
 };
 
@@ -116,12 +121,18 @@ struct StepState {
 using Launch = std::variant<GemmLaunch, MoeLaunch, AttentionLaunch, ContextScanLaunch, MhcLaunch,
                             ElementwiseLaunch, CollectiveLaunch>;
 
+/// Tokens one execution of an op sees.
+enum class Rows {
+  kStep,        ///< every token of the step
+  kPerRequest,  ///< one per request: MTP passes after the first, positions of a Markov chain
+  kBlock,       ///< the block a DSpark pass drafts, per request
+};
+
 struct StepOp {
   OpId id = OpId::kEmbedding;
   OpFamily family = OpFamily::kElementwise;
   bool draft = false;
-  /// Draft pass 0 covers all tokens of the step, later passes one token per request.
-  bool draft_later_pass = false;
+  Rows rows = Rows::kStep;
   Segment segment = Segment::kSerial;
   int branch = 0;
   double count = 0.0;  ///< executions per forward pass of this rank

@@ -11,9 +11,22 @@ struct Tokens {
   double per_request;
 };
 
-Tokens tokens_of(const StepOp& op, const StepState& state) {
-  if (op.draft_later_pass) return {state.requests, 1.0};
+Tokens tokens_of(const StepOp& op, const StepState& state, double block) {
+  switch (op.rows) {
+    case Rows::kStep:
+      break;
+    case Rows::kPerRequest:
+      return {state.requests, 1.0};
+    case Rows::kBlock:
+      return {state.requests * block, block};
+  }
   return {state.tokens(), state.tokens_per_request};
+}
+
+/// Rows that reach a head: a draft samples one per request and position.
+double head_rows(const StepOp& op, const StepState& state, const Tokens& tokens) {
+  if (!op.draft) return state.logits_rows;
+  return op.rows == Rows::kBlock ? tokens.tokens : state.requests;
 }
 
 }  // namespace
@@ -21,7 +34,8 @@ Tokens tokens_of(const StepOp& op, const StepState& state) {
 Launch launch_at(const StepGraph& graph, const StepOp& op, const StepState& state) {
   const ModelConfig& model = graph.model;
   const KernelTraits& traits = graph.settings.traits;
-  const Tokens tokens = tokens_of(op, state);
+  const Tokens tokens = tokens_of(op, state, graph.settings.num_draft_tokens);
+  const double logits = head_rows(op, state, tokens);
   // A graph-captured launch is sized for the configured context; prefill runs eager on live sizes.
   const double configured = graph.settings.max_context;
   const double live_context = state.context + (state.prefill ? 0.0 : 1.0);
@@ -29,7 +43,7 @@ Launch launch_at(const StepGraph& graph, const StepOp& op, const StepState& stat
   if (const auto* gemm = std::get_if<GemmLaunch>(&op.shape)) {
     GemmLaunch launch = *gemm;
     launch.m = tokens.tokens * op.rows_per_token;
-    if (op.id == OpId::kLmHead) launch.m = op.draft ? state.requests : state.logits_rows;
+    if (op.id == OpId::kLmHead) launch.m = logits;
     return launch;
   }
   if (const auto* moe = std::get_if<MoeLaunch>(&op.shape)) {
@@ -78,13 +92,12 @@ Launch launch_at(const StepGraph& graph, const StepOp& op, const StepState& stat
       launch.bytes_per_token *= (configured_width ? configured : live_context) / model.csa_ratio;
     }
     if (op.id == OpId::kSampling || op.id == OpId::kHcHead) {
-      launch.tokens = op.draft ? state.requests : state.logits_rows;
+      launch.tokens = logits;
     }
     return launch;
   }
   CollectiveLaunch launch = std::get<CollectiveLaunch>(op.shape);
-  launch.bytes *=
-      op.id == OpId::kAllGather ? (op.draft ? state.requests : state.logits_rows) : tokens.tokens;
+  launch.bytes *= op.id == OpId::kAllGather ? logits : tokens.tokens;
   return launch;
 }
 

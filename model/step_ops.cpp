@@ -48,6 +48,10 @@ constexpr std::array<OpNames, kNumOpIds> kOpNames{{
     {"sampling", "elementwise"},
     {"mtp_e_proj", "fp8_gemm"},
     {"mtp_h_proj", "fp8_gemm"},
+    {"dspark_main_proj", "fp8_gemm"},
+    {"dspark_context_kv", "fp8_gemm"},
+    {"markov_embedding", "elementwise"},
+    {"markov_head", "bf16_gemm"},
 }};
 
 }  // namespace

@@ -50,10 +50,16 @@ struct LayerShapes {
             fp8_block_matrix_bytes(model, model.hidden, inter)) /
            tp;
   }
-  Bytes gate() const {
-    return Bytes(static_cast<double>(model.num_experts) * model.hidden * kBf16Bytes);
+  Bytes gate(int experts) const {
+    return Bytes(static_cast<double>(experts) * model.hidden * kBf16Bytes);
   }
-  Bytes gate_bias() const { return Bytes(model.num_experts * kFp32Bytes); }
+  static Bytes gate_bias(int experts) { return Bytes(experts * kFp32Bytes); }
+  /// w1 is split over the vocabulary, w2 is not (step_graph.cpp).
+  Bytes markov() const {
+    return Bytes(static_cast<double>(model.vocab) * model.dspark_markov_rank * kBf16Bytes) *
+           (1.0 + 1.0 / tp);
+  }
+  Bytes confidence() const { return Bytes((model.hidden + model.dspark_markov_rank) * kBf16Bytes); }
   Bytes hash_table() const {
     return Bytes(static_cast<double>(model.vocab) * model.top_k * kInt64Bytes);
   }
@@ -101,8 +107,8 @@ WeightBytes bytes_of(const ModelConfig& model, const WeightLayout& layout) {
   const double csa = model.count(LayerKind::kCsa);
   const double hca = model.count(LayerKind::kHca);
   const Bytes norm_of_hidden(model.hidden * kBf16Bytes);
-  const auto experts = [&](ExpertFormat format) {
-    return expert_bytes(model, format, layout.mxfp4_scales_as_fp32) * model.num_experts / layer.tp;
+  const auto experts = [&](ExpertFormat format, int count) {
+    return expert_bytes(model, format, layout.mxfp4_scales_as_fp32) * count / layer.tp;
   };
 
   WeightBytes bytes;
@@ -113,11 +119,12 @@ WeightBytes bytes_of(const ModelConfig& model, const WeightLayout& layout) {
   set(WeightComponent::kWoA, layers * layer.wo_a());
   set(WeightComponent::kWoB, layers * layer.wo_b());
   set(WeightComponent::kNorms, layers * layer.norms());
-  set(WeightComponent::kRoutedExperts, layers * experts(model.expert_format));
+  set(WeightComponent::kRoutedExperts, layers * experts(model.expert_format, model.num_experts));
   set(WeightComponent::kSharedExperts, layers * layer.shared_experts());
-  set(WeightComponent::kGate, layers * layer.gate());
+  set(WeightComponent::kGate, layers * layer.gate(model.num_experts));
   set(WeightComponent::kGateBias,
-      model.num_non_hash_layers() * layer.gate_bias() + model.num_hash_layers * layer.hash_table());
+      model.num_non_hash_layers() * LayerShapes::gate_bias(model.num_experts) +
+          model.num_hash_layers * layer.hash_table());
   set(WeightComponent::kHyperConnections, layers * layer.hyper_connections());
   set(WeightComponent::kCompressors, csa * layer.csa_compressor() + hca * layer.hca_compressor());
   set(WeightComponent::kIndexerWqB, csa * layer.indexer_wq_b());
@@ -127,14 +134,25 @@ WeightBytes bytes_of(const ModelConfig& model, const WeightLayout& layout) {
   set(WeightComponent::kHead, layer.vocab_matrix());
   set(WeightComponent::kHeadNorm, norm_of_hidden + layer.hc_head());
   if (layout.load_mtp) {
-    // One SWA decoder layer with routed experts, two projections, their norms, own hc_head.
-    const Bytes projections = 2.0 * fp8_block_matrix_bytes(model, model.hidden, model.hidden);
+    // SWA decoder layers with routed experts of their own.
     const Bytes decoder = layer.wqkv_a() + layer.wq_b() + layer.wo_a() + layer.wo_b() +
-                          layer.norms() + experts(model.mtp_expert_format) +
-                          layer.shared_experts() + layer.gate() + layer.gate_bias() +
-                          layer.hyper_connections();
-    set(WeightComponent::kMtp,
-        model.num_mtp_layers * (projections + 3.0 * norm_of_hidden + decoder + layer.hc_head()));
+                          layer.norms() + experts(model.mtp_expert_format, model.draft_experts) +
+                          layer.shared_experts() + layer.gate(model.draft_experts) +
+                          LayerShapes::gate_bias(model.draft_experts) + layer.hyper_connections();
+    if (model.draft_method == DraftMethod::kDspark) {
+      // First stage: main_proj and its norm. Last stage: norm, hc_head, Markov and confidence
+      // heads.
+      const Bytes main_proj = fp8_block_matrix_bytes(
+          model, model.hidden, static_cast<double>(model.dspark_target_layers) * model.hidden);
+      const Bytes heads = layer.markov() + layer.confidence() + layer.hc_head();
+      set(WeightComponent::kMtp,
+          model.num_mtp_layers * decoder + main_proj + 2.0 * norm_of_hidden + heads);
+    } else {
+      // Each layer: two projections, three norms, own hc_head.
+      const Bytes projections = 2.0 * fp8_block_matrix_bytes(model, model.hidden, model.hidden);
+      set(WeightComponent::kMtp,
+          model.num_mtp_layers * (projections + 3.0 * norm_of_hidden + decoder + layer.hc_head()));
+    }
   }
   return bytes;
 }

@@ -82,6 +82,9 @@ Binding bind_op(const StepGraph& graph, const StepOp& op, const StepState& state
     case OpId::kSharedDown:
     case OpId::kMtpEProj:
     case OpId::kMtpHProj:
+    case OpId::kDsparkMainProj:
+    case OpId::kDsparkContextKv:
+    case OpId::kMarkovHead:
     case OpId::kIndexerWeightsProj:
     case OpId::kIndexerCompressor:
     case OpId::kCompressorCsa:
@@ -154,6 +157,7 @@ Binding bind_op(const StepGraph& graph, const StepOp& op, const StepState& state
       return absent(
           "the last mHC site has no kernel of its own here; its cost is that of mhc_post");
     case OpId::kEmbedding:
+    case OpId::kMarkovEmbedding:
       return absent("a gather of one row per token: below the launch floor");
     case OpId::kFrameworkCopies:
       return absent("the framework's own casts and fills, which this repository does not launch");

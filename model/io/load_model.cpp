@@ -43,6 +43,33 @@ void read_shapes(JsonObject& config, ModelConfig& model) {
   }
   model.num_hash_layers = config.integer("num_hash_layers", Range{0, 1e4});
   model.num_mtp_layers = config.integer("num_nextn_predict_layers", Range{0, 16});
+  model.draft_experts = model.num_experts;
+  model.draft_top_k = model.top_k;
+}
+
+/// DSpark checkpoints keep num_nextn_predict_layers at 1 and state their stages only by the
+/// entries of compress_ratios beyond the backbone.
+void read_dspark(JsonObject& config, ModelConfig& model) {
+  if (!config.has("dspark_block_size")) return;
+  model.draft_method = DraftMethod::kDspark;
+  model.dspark_block = config.integer("dspark_block_size", Range{1, 64});
+  model.dspark_markov_rank = config.integer("dspark_markov_rank", kCount);
+  const std::vector<double> targets = config.numbers("dspark_target_layer_ids", Range{0, 1e4});
+  model.dspark_target_layers = static_cast<int>(targets.size());
+  for (const double layer : targets) {
+    if (layer >= model.num_layers) {
+      config.problem("dspark_target_layer_ids", "names layer " + std::to_string(layer),
+                     "layers of the backbone, below num_hidden_layers");
+    }
+  }
+  if (targets.empty()) {
+    config.problem("dspark_target_layer_ids", "is empty", "the layers the draft reads");
+  }
+  model.draft_experts = config.integer_or("dspark_n_routed_experts", kCount, model.num_experts);
+  model.draft_top_k = config.integer_or("dspark_num_experts_per_tok", kCount, model.top_k);
+  const std::vector<double> ratios = config.numbers("compress_ratios", Range{0, 1e6});
+  const int beyond = static_cast<int>(ratios.size()) - model.num_layers;
+  if (beyond >= 1 && beyond <= 16) model.num_mtp_layers = beyond;
 }
 
 void read_layers(JsonObject& config, ModelConfig& model) {
@@ -113,6 +140,8 @@ void check_consistency(JsonObject& config, const ModelConfig& model) {
   };
   contradiction(model.rope_dim >= model.head_dim, "qk_rope_head_dim", "less than head_dim");
   contradiction(model.top_k > model.num_experts, "num_experts_per_tok", "at most n_routed_experts");
+  contradiction(model.draft_top_k > model.draft_experts, "dspark_num_experts_per_tok",
+                "at most the draft's experts");
   contradiction(model.num_hash_layers > model.num_layers, "num_hash_layers",
                 "at most num_hidden_layers");
   contradiction(model.num_heads % model.o_groups != 0, "o_groups",
@@ -143,6 +172,7 @@ ModelConfig load_model(const std::string& path) {
   throw_if_any(problems);
   model.csa_ratio = kCsaRatio;
   model.hca_ratio = kHcaRatio;
+  read_dspark(config, model);
   read_layers(config, model);
   read_quantization(config, model);
   check_consistency(config, model);

@@ -37,8 +37,10 @@ void read_engine(JsonObject& object, EngineSettings& engine) {
       object.number_or("swa_full_tokens_ratio", Range{0.0, 1.0, true}, 0.1);
 }
 
-/// The shape that turns a mean accept length into positions, when nothing else is said.
-constexpr const char* kDefaultShape = "mt-bench";
+/// The shapes that turn a mean accept length into positions, when nothing else is said.
+const char* default_shape(DraftMethod method) {
+  return method == DraftMethod::kMtp ? "mt-bench" : "dspark-k7";
+}
 
 /// Where the positions come from: written out, a named workload, a mean, or counts of a log.
 void read_acceptance(JsonObject& object, const std::string& base, Speculation& speculation) {
@@ -56,6 +58,11 @@ void read_acceptance(JsonObject& object, const std::string& base, Speculation& s
   }
   if (object.has("workload")) {
     const AcceptanceProfile profile = load(object.string("workload"), "workload");
+    if (profile.method != speculation.method) {
+      object.problem("workload",
+                     "was measured with " + std::string(name_of(profile.method)) + " drafts",
+                     "a workload of " + std::string(name_of(speculation.method)));
+    }
     speculation.acceptance =
         acceptance_for(conditional_acceptance(profile.reached), speculation.draft_tokens);
     speculation.acceptance_standard_error =
@@ -67,7 +74,8 @@ void read_acceptance(JsonObject& object, const std::string& base, Speculation& s
   if (object.has("accept_length")) {
     const double mean = object.number("accept_length", Range{1, 64, true});
     const AcceptanceProfile shape =
-        load(object.string_or("accept_length_shape", kDefaultShape), "accept_length_shape");
+        load(object.string_or("accept_length_shape", default_shape(speculation.method)),
+             "accept_length_shape");
     const auto positions = positions_from_accept_length(mean, speculation.draft_tokens,
                                                         conditional_acceptance(shape.reached));
     if (positions) {
@@ -93,23 +101,42 @@ void read_acceptance(JsonObject& object, const std::string& base, Speculation& s
 }
 
 void read_speculation(JsonObject& object, const ModelConfig& model, const std::string& base,
-                      Speculation& speculation) {
-  constexpr std::array<std::string_view, 2> kMethods{"none", "mtp"};
-  const bool mtp = object.choice("method", kMethods) == 1;
-  if (!mtp) {
+                      Speculation& speculation, std::vector<std::string>& warnings) {
+  constexpr std::array<std::string_view, 3> kMethods{"none", "mtp", "dspark"};
+  const std::size_t method = object.choice("method", kMethods);
+  if (method == 0) {
     // Settings of a method that is switched off stay legal, so that --set can switch it.
     object.each_member([](const std::string&, const json&) {});
     return;
   }
-  speculation.draft_tokens = object.integer("draft_tokens", Range{1, 32});
+  speculation.method = method == 1 ? DraftMethod::kMtp : DraftMethod::kDspark;
+  if (model.num_mtp_layers < 1) {
+    object.problem("method", "is set but the model has no draft layer", "none");
+  } else if (model.draft_method != speculation.method) {
+    // Engines load the other method's drafter on such a checkpoint, and it accepts nothing.
+    object.problem("method",
+                   "is \"" + std::string(kMethods[method]) + "\" but " + model.name +
+                       " drafts by " + std::string(name_of(model.draft_method)),
+                   "none or " + std::string(name_of(model.draft_method)));
+  }
+  if (speculation.method == DraftMethod::kDspark) {
+    const int trained = std::max(1, model.dspark_block);
+    speculation.draft_tokens = object.integer_or("block", Range{1, 32}, trained);
+    object.ignore("draft_tokens");
+    if (speculation.draft_tokens > trained) {
+      warnings.push_back("a block of " + std::to_string(speculation.draft_tokens) +
+                         " is longer than the " + std::to_string(trained) +
+                         " the checkpoint was trained to draft");
+    }
+  } else {
+    speculation.draft_tokens = object.integer("draft_tokens", Range{1, 32});
+    object.ignore("block");
+  }
   read_acceptance(object, base, speculation);
   if (static_cast<int>(speculation.acceptance.size()) != speculation.draft_tokens) {
     object.problem(object.has("accepted_counts") ? "accepted_counts" : "acceptance",
                    "gives " + std::to_string(speculation.acceptance.size()) + " positions",
                    "one per draft token: " + std::to_string(speculation.draft_tokens));
-  }
-  if (model.num_mtp_layers < 1) {
-    object.problem("method", "is \"mtp\" but the model has no draft layer", "none");
   }
 }
 
@@ -253,7 +280,7 @@ Deployment resolve_scenario(const ScenarioDocument& document, std::vector<std::s
   }
   object.object("engine", [&](JsonObject& engine) { read_engine(engine, deployment.engine); });
   object.object("speculation", [&](JsonObject& speculation) {
-    read_speculation(speculation, deployment.model, base, deployment.speculation);
+    read_speculation(speculation, deployment.model, base, deployment.speculation, warnings);
   });
   object.optional_object("routing", [&](JsonObject& routing) {
     constexpr std::array<std::string_view, 2> kRoutings{"uniform", "power_law"};

@@ -23,6 +23,8 @@ int run_predict(const Arguments& arguments);
 int run_levers(const Arguments& arguments);
 int run_explain(const Arguments& arguments);
 int run_simulate(const Arguments& arguments);
+int run_sweep(const Arguments& arguments);
+int run_report(const Arguments& arguments);
 int run_replay(const Arguments& arguments);
 int run_calibrate(const Arguments& arguments);
 int run_import(const Arguments& arguments);

@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iostream>
+#include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "cli/command.h"
@@ -20,33 +23,39 @@ struct PulledLever {
   Deployment after;
 };
 
+/// The scenario before any lever, and what was read for it.
+struct Base {
+  io::ScenarioDocument scenario;
+  io::CalibrationCache cache;
+  Deployment deployment;
+};
+
 /// Levers that do not apply to the scenario (another architecture, or nothing changes) are told,
 /// not dropped in silence.
 std::vector<PulledLever> pull_levers(const std::vector<std::string>& names, bool named_by_user,
-                                     const io::ScenarioDocument& scenario, const Deployment& before,
-                                     std::vector<std::string>& warnings) {
+                                     Base& base, std::vector<std::string>& warnings) {
   std::vector<PulledLever> pulled;
   std::set<std::string> seen;
   for (const std::string& name : names) {
     if (!seen.insert(name).second) continue;
     io::LeverDocument lever = io::load_lever(name);
-    if (!lever.architecture.empty() && lever.architecture != before.kernels.architecture) {
+    if (!lever.architecture.empty() && lever.architecture != base.deployment.kernels.architecture) {
       if (named_by_user) {
         throw InputError({"command line", "--lever",
                           "\"" + name + "\" is for " + lever.architecture + ", the scenario for " +
-                              before.kernels.architecture,
+                              base.deployment.kernels.architecture,
                           ""});
       }
       continue;
     }
-    const io::ScenarioDocument changed = io::pull(scenario, lever);
-    if (changed.value == scenario.value) {
+    const io::ScenarioDocument changed = io::pull(base.scenario, lever);
+    if (changed.value == base.scenario.value) {
       warnings.push_back(name + ": the scenario already has it");
       continue;
     }
     std::vector<std::string> ignored;
     try {
-      Deployment after = io::resolve_scenario(changed, ignored);
+      Deployment after = io::resolve_scenario(changed, ignored, &base.cache);
       pulled.push_back({std::move(lever), std::move(after)});
     } catch (const InputError& error) {
       // The scenario alone is sound, so it is the lever that does not apply to it.
@@ -58,32 +67,82 @@ std::vector<PulledLever> pull_levers(const std::vector<std::string>& names, bool
   return pulled;
 }
 
+/// The levers of `set`, pulled together.
+PulledLever pull_set(std::span<const std::size_t> set, const std::vector<PulledLever>& levers,
+                     Base& base) {
+  io::ScenarioDocument changed = base.scenario;
+  std::vector<const io::LeverDocument*> documents;
+  for (std::size_t i : set) {
+    changed = io::pull(changed, levers[i].document);
+    documents.push_back(&levers[i].document);
+  }
+  PulledLever pulled;
+  pulled.document.lever = io::combined(documents);
+  std::vector<std::string> ignored;
+  pulled.after = io::resolve_scenario(changed, ignored, &base.cache);
+  return pulled;
+}
+
+bool has_alternatives(std::span<const std::size_t> set, const std::vector<PulledLever>& levers) {
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    for (std::size_t j = i + 1; j < set.size(); ++j) {
+      if (io::are_alternatives(levers[set[i]].document, levers[set[j]].document)) return true;
+    }
+  }
+  return false;
+}
+
 /// Every pair of levers at one concurrency, priced together.
-std::vector<LeverResult> evaluate_pairs(const std::vector<PulledLever>& levers,
-                                        const io::ScenarioDocument& scenario,
-                                        const Deployment& before, double concurrency) {
+std::vector<LeverResult> evaluate_pairs(const std::vector<PulledLever>& levers, Base& base,
+                                        double concurrency) {
   std::vector<LeverResult> results;
   for (std::size_t i = 0; i < levers.size(); ++i) {
     for (std::size_t j = i + 1; j < levers.size(); ++j) {
-      std::vector<std::string> ignored;
-      const io::ScenarioDocument changed =
-          io::pull(io::pull(scenario, levers[i].document), levers[j].document);
-      const Deployment after = io::resolve_scenario(changed, ignored);
-      Lever both = levers[i].document.lever;
-      const Lever& other = levers[j].document.lever;
-      both.name += " + " + other.name;
-      both.title += "; " + other.title;
-      both.effort_minutes += other.effort_minutes;
-      both.claimed_gain_ratio.reset();
-      both.ceiling.no_gap = both.ceiling.no_gap || other.ceiling.no_gap;
-      both.ceiling.accept_all_drafts_free =
-          both.ceiling.accept_all_drafts_free || other.ceiling.accept_all_drafts_free;
-      both.ceiling.free_ops.insert(both.ceiling.free_ops.end(), other.ceiling.free_ops.begin(),
-                                   other.ceiling.free_ops.end());
-      results.push_back(evaluate_lever(both, before, after, concurrency));
+      const std::array set{i, j};
+      if (has_alternatives(set, levers)) continue;
+      const PulledLever both = pull_set(set, levers, base);
+      results.push_back(
+          evaluate_lever(both.document.lever, base.deployment, both.after, concurrency));
     }
   }
   return results;
+}
+
+/// The best set of levers within the budget at one concurrency.
+io::LeverPortfolio plan(const std::vector<PulledLever>& levers, double budget_minutes, Base& base,
+                        double concurrency) {
+  std::vector<double> effort_minutes;
+  for (const PulledLever& lever : levers) {
+    effort_minutes.push_back(lever.document.lever.effort_minutes);
+  }
+  const PortfolioValue value = [&](std::span<const std::size_t> set) -> std::optional<double> {
+    if (has_alternatives(set, levers)) return std::nullopt;
+    try {
+      const Throughput now = closed_loop_throughput(
+          set.empty() ? base.deployment : pull_set(set, levers, base).after, concurrency);
+      if (now.batch.requests < 1.0) return std::nullopt;
+      return now.output_tokens_per_second;
+    } catch (const InputError&) {
+      return std::nullopt;  // each is sound alone, together they are no scenario
+    }
+  };
+  io::LeverPortfolio out;
+  out.concurrency = concurrency;
+  out.budget_minutes = budget_minutes;
+  out.portfolio = best_portfolio(effort_minutes, budget_minutes, value);
+  std::vector<std::size_t> set;
+  for (const PortfolioStep& step : out.portfolio.steps) {
+    out.names.push_back(levers[step.option].document.lever.name);
+    set.push_back(step.option);
+  }
+  if (set.empty()) {
+    out.gain_ratio = {1.0, 1.0, 1.0};
+  } else {
+    const PulledLever all = pull_set(set, levers, base);
+    out.gain_ratio =
+        evaluate_lever(all.document.lever, base.deployment, all.after, concurrency).gain_ratio;
+  }
+  return out;
 }
 
 void sort_by_gain(std::vector<LeverResult>& results) {
@@ -102,7 +161,45 @@ std::string effort_text(double minutes) {
 
 std::string ratio_text(double ratio) { return format_number(ratio) + "x"; }
 
+/// A line of names, broken at the terminal's width.
+void print_names(const std::string& title, const std::vector<std::string>& names,
+                 const TerminalStyle& style) {
+  std::string line = title;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string name = names[i] + (i + 1 < names.size() ? "," : "");
+    if (static_cast<int>(line.size() + name.size()) + 1 > style.width) {
+      std::cout << line << '\n';
+      line = "   ";
+    }
+    line += " " + name;
+  }
+  std::cout << line << '\n';
+}
+
+void print_portfolio(const io::LeverPortfolio& plan, const TerminalStyle& style) {
+  std::cout << "best within " << effort_text(plan.budget_minutes) << ": ";
+  if (plan.names.empty()) {
+    std::cout << "nothing that helps fits\n";
+    return;
+  }
+  std::cout << ratio_text(plan.gain_ratio.p50) << " (" << ratio_text(plan.gain_ratio.p05) << " - "
+            << ratio_text(plan.gain_ratio.p95) << ") in "
+            << effort_text(plan.portfolio.effort_minutes) << ", recomputed together ("
+            << plan.portfolio.sets_priced << " sets priced)\n";
+  Table table({{"then pull", Align::kLeft}, {"adds"}, {"tok/s"}, {"effort"}});
+  double before = plan.portfolio.base_value;
+  for (std::size_t i = 0; i < plan.names.size(); ++i) {
+    const PortfolioStep& step = plan.portfolio.steps[i];
+    table.add({plan.names[i], ratio_text(step.value / before), format_number(step.value),
+               effort_text(step.effort_minutes)});
+    before = step.value;
+  }
+  table.print(std::cout, style);
+}
+
 void print_results(const std::vector<LeverResult>& results, const TerminalStyle& style) {
+  std::vector<std::string> without_effect;
+  std::vector<std::string> do_not_fit;
   Table table({{"lever", Align::kLeft},
                {"gain"},
                {"5 - 95 %", Align::kLeft},
@@ -120,8 +217,11 @@ void print_results(const std::vector<LeverResult>& results, const TerminalStyle&
           *r.repeats_to_see > kTooMany ? ">1000" : std::to_string(std::lround(*r.repeats_to_see));
     }
     if (r.gain_ratio.p50 <= 0.0) {
-      table.add({r.name, "-", "-", "-", effort_text(r.effort_minutes), "-", "-",
-                 std::string(name_of(r.verdict)), r.reason});
+      do_not_fit.push_back(r.name);
+      continue;
+    }
+    if (r.gain_ratio.p05 == 1.0 && r.gain_ratio.p95 == 1.0) {
+      without_effect.push_back(r.name);
       continue;
     }
     table.add({r.name, ratio_text(r.gain_ratio.p50),
@@ -131,6 +231,8 @@ void print_results(const std::vector<LeverResult>& results, const TerminalStyle&
                r.reason});
   }
   table.print(std::cout, style);
+  if (!without_effect.empty()) print_names("no effect here:", without_effect, style);
+  if (!do_not_fit.empty()) print_names("would not fit in memory:", do_not_fit, style);
 }
 
 }  // namespace
@@ -140,7 +242,9 @@ int run_levers(const Arguments& arguments) {
   po::options_description options = scenario_options();
   options.add_options()("lever,l", po::value<std::vector<std::string>>()->composing(),
                         "only this lever (a name in data/levers or a .json file); repeatable")(
-      "pairs", po::bool_switch(), "also every pair, recomputed together");
+      "pairs", po::bool_switch(), "also every pair, recomputed together")(
+      "budget-hours", po::value<double>(),
+      "also the best set of levers that this many hours of work can pay for");
   const HelpText help{
       "fulcrum levers [SCENARIO] [OPTIONS]",
       "Ranks what could be done: predicted gain in output tokens/s, the ceiling if the part it "
@@ -150,28 +254,41 @@ int run_levers(const Arguments& arguments) {
       "the part's own share is uncertain), effort, A/B repeats needed to see it, and whether to do "
       "it.",
       "  fulcrum levers campaign-stock --concurrency 1,16 --lever fp8_configs --lever mtp1 "
-      "--pairs"};
+      "--pairs\n"
+      "  fulcrum levers campaign-stock --concurrency 16 --budget-hours 8"};
   po::variables_map values;
   if (!parse(arguments, help, options, {"scenario"}, values)) return 0;
 
   std::vector<std::string> warnings;
-  const io::ScenarioDocument scenario = scenario_of(values);
-  const Deployment before = io::resolve_scenario(scenario, warnings);
+  Base base{scenario_of(values), {}, {}};
+  base.deployment = io::resolve_scenario(base.scenario, warnings, &base.cache);
+  const Deployment& before = base.deployment;
   const bool named = values.count("lever") != 0;
   const std::vector<std::string> names =
       named ? values["lever"].as<std::vector<std::string>>() : io::lever_names();
-  const std::vector<PulledLever> levers = pull_levers(names, named, scenario, before, warnings);
+  const std::vector<PulledLever> levers = pull_levers(names, named, base, warnings);
+
+  std::optional<double> budget_minutes;
+  if (values.count("budget-hours") != 0) {
+    const double hours = values["budget-hours"].as<double>();
+    if (!(hours > 0.0) || !std::isfinite(hours)) {
+      throw InputError({"command line", "--budget-hours", "is " + format_number(hours),
+                        "hours of work above 0"});
+    }
+    budget_minutes = 60.0 * hours;
+  }
 
   const TerminalStyle style = TerminalStyle::of_stdout();
   const bool json = values["json"].as<bool>();
   std::vector<LeverResult> all;
+  std::vector<io::LeverPortfolio> portfolios;
   for (double concurrency : before.workload.concurrency) {
     std::vector<LeverResult> results;
     for (const PulledLever& lever : levers) {
       results.push_back(evaluate_lever(lever.document.lever, before, lever.after, concurrency));
     }
     if (values["pairs"].as<bool>()) {
-      for (LeverResult& pair : evaluate_pairs(levers, scenario, before, concurrency)) {
+      for (LeverResult& pair : evaluate_pairs(levers, base, concurrency)) {
         results.push_back(std::move(pair));
       }
     }
@@ -183,12 +300,19 @@ int run_levers(const Arguments& arguments) {
                         style)
                 << '\n';
       print_results(results, style);
-      std::cout << '\n';
     }
+    if (budget_minutes) {
+      portfolios.push_back(plan(levers, *budget_minutes, base, concurrency));
+      if (!json) {
+        std::cout << '\n';
+        print_portfolio(portfolios.back(), style);
+      }
+    }
+    if (!json) std::cout << '\n';
     all.insert(all.end(), results.begin(), results.end());
   }
   if (json) {
-    std::cout << io::levers_to_json(before.name, all, warnings).dump(1) << '\n';
+    std::cout << io::levers_to_json(before.name, all, portfolios, warnings).dump(1) << '\n';
     return 0;
   }
   std::cout.flush();

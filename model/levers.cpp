@@ -130,17 +130,21 @@ LeverResult evaluate_lever(const Lever& lever, const Deployment& before, const D
   const double gain = changed.output_tokens_per_second / base.output_tokens_per_second;
   result.gain_ratio =
       log_normal_interval(gain, std::sqrt(paired_log_variance(before, after, concurrency)));
-  // Drafts are a change of the deployment, so their ceiling is priced after it; a kernel's before.
-  const bool drafts = lever.ceiling.accept_all_drafts_free;
+  // Drafts, layouts and other cards change the deployment, so their ceiling is priced after it; a
+  // kernel's before.
+  const bool changed_whole = lever.ceiling.accept_all_drafts_free || lever.ceiling.at_roofline;
   const Throughput best =
-      closed_loop_throughput(drafts ? after : before, concurrency, lever.ceiling);
+      closed_loop_throughput(changed_whole ? after : before, concurrency, lever.ceiling);
   result.ceiling_ratio = best.output_tokens_per_second / base.output_tokens_per_second;
   if (lever.effort_minutes > 0.0) {
     result.gain_per_hour = (gain - 1.0) / (lever.effort_minutes / 60.0);
   }
   if (gain != 1.0) result.repeats_to_see = repeats_to_see(gain - 1.0);
 
-  if (result.ceiling_ratio < kWorthwhile) {
+  if (result.gain_ratio.p05 == 1.0 && result.gain_ratio.p95 == 1.0) {
+    result.verdict = Verdict::kSkip;
+    result.reason = "changes nothing here";
+  } else if (result.ceiling_ratio < kWorthwhile) {
     result.verdict = Verdict::kSkip;
     result.reason = "even free it gives " + percent(result.ceiling_ratio);
   } else if (result.gain_ratio.p95 < kWorthwhile) {

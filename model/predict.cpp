@@ -60,6 +60,7 @@ class PointPricer {
   PointPricer(const Deployment& deployment, const CeilingOptions& ceiling)
       : pricer_(deployment), ledger_(memory_ledger(deployment)), ceiling_(ceiling) {
     pricer_.set_free(ceiling.free_ops);
+    if (ceiling.at_roofline) pricer_.set_at_roofline();
   }
   const StepPricer& steps() const { return pricer_; }
   const MemoryLedger& ledger() const { return ledger_; }

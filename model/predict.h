@@ -69,6 +69,7 @@ struct CeilingOptions {
   std::vector<OpId> free_ops;
   bool no_gap = false;
   bool accept_all_drafts_free = false;
+  bool at_roofline = false;  ///< every launch takes its roofline floor and nothing else
 };
 Throughput closed_loop_throughput(const Deployment& deployment, double concurrency,
                                   const CeilingOptions& ceiling = {});

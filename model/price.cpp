@@ -78,12 +78,18 @@ void StepPricer::set_free(const std::vector<OpId>& ops) {
   id_ = next_pricer_id();  // costs kept so far no longer hold
 }
 
+void StepPricer::set_at_roofline() {
+  at_roofline_ = true;
+  id_ = next_pricer_id();
+}
+
 TokenCosts::Cost StepPricer::price_launch(const StepOp& op, const StepState& state) const {
   const Law& law = kernels_.binding(op.id).cost;
   const Launch launch = launch_at(graph_, op, state);
   const Floor floor = roofline_floor(tally(launch), device_);
   const double floor_seconds = floor.time.value();
   if (std::holds_alternative<FusedLaw>(law)) return {0.0, floor_seconds, floor.limiter};
+  if (at_roofline_) return {floor_seconds, floor_seconds, floor.limiter};
   // A law may leave a limit out; no launch is faster than the roofline at datasheet peaks.
   const double seconds = std::max(law_seconds(law, launch, device_), floor_seconds);
   // Far above its roofline a launch is bound by something the roofline does not see.

@@ -70,6 +70,8 @@ class StepPricer {
 
   /// Prices as if the ops of these bindings took no time: the Amdahl ceiling of replacing them.
   void set_free(const std::vector<OpId>& ops);
+  /// Prices every launch at its roofline floor: what the best kernels could do.
+  void set_at_roofline();
 
  private:
   void count_launches();
@@ -79,7 +81,8 @@ class StepPricer {
   void apply_overlap(StepPrice& price) const;
   double host_gap_seconds(const StepPrice& price) const;
 
-  std::uint64_t id_;  ///< of this pricer and its state of set_free, for caches
+  std::uint64_t id_;  ///< of this pricer and what was set on it, for caches
+  bool at_roofline_ = false;
   StepGraph graph_;
   KernelSet kernels_;
   LawDevice device_;

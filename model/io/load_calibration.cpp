@@ -107,11 +107,14 @@ Calibration load_calibration(const std::string& path) {
   return calibration;
 }
 
-std::optional<Calibration> find_calibration(const Hardware& hardware) {
+std::shared_ptr<const Calibration> find_calibration(const Hardware& hardware) {
   const fs::path directory = fs::path(data_dir()) / "calibration";
   std::error_code ignored;
+  const auto read = [](const fs::path& path) {
+    return std::make_shared<const Calibration>(load_calibration(path.string()));
+  };
   const fs::path own = directory / (hardware.name + ".json");
-  if (fs::is_regular_file(own, ignored)) return load_calibration(own.string());
+  if (fs::is_regular_file(own, ignored)) return read(own);
   std::vector<fs::path> candidates;
   for (const auto& entry : fs::directory_iterator(directory, ignored)) {
     if (entry.path().extension() == ".json") candidates.push_back(entry.path());
@@ -121,10 +124,10 @@ std::optional<Calibration> find_calibration(const Hardware& hardware) {
     const fs::path described = fs::path(data_dir()) / "hardware" / candidate.filename();
     if (!fs::is_regular_file(described, ignored)) continue;
     if (load_hardware(described.string()).compute_capability == hardware.compute_capability) {
-      return load_calibration(candidate.string());
+      return read(candidate);
     }
   }
-  return std::nullopt;
+  return nullptr;
 }
 
 }  // namespace fulcrum::io

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <map>
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,8 +32,12 @@ struct Calibration {
 /// Throws InputError on a malformed file.
 Calibration load_calibration(const std::string& path);
 
-/// The shipped calibration for this GPU, or for one of the same compute capability; nothing if
+/// The shipped calibration for this GPU, or for one of the same compute capability; null if
 /// neither exists.
-std::optional<Calibration> find_calibration(const Hardware& hardware);
+std::shared_ptr<const Calibration> find_calibration(const Hardware& hardware);
+
+/// Calibrations read so far, by hardware name: for callers that resolve many variants of a
+/// scenario. Not for use by two threads at once.
+using CalibrationCache = std::map<std::string, std::shared_ptr<const Calibration>, std::less<>>;
 
 }  // namespace fulcrum::io

@@ -23,8 +23,8 @@ constexpr double kTransferLogSigma = 0.15;
 
 struct Context {
   const Hardware& hardware;
-  std::optional<Calibration> calibration;
-  std::optional<Hardware> measured_on;  ///< set when the calibration is another GPU's
+  std::shared_ptr<const Calibration> calibration;  ///< null where none is shipped
+  std::optional<Hardware> measured_on;             ///< set when the calibration is another GPU's
   std::vector<InputProblem>& problems;
   bool moved = false;
   bool said_uncalibrated = false;
@@ -212,14 +212,19 @@ bool take_from_other_set(const std::string& name, Placed& placed,
   const json document = read_json_file(other);
   const std::string pointer =
       hash == std::string::npos ? "/kernels/" + name : "/variants/" + wanted.substr(hash + 1);
-  const json::json_pointer place(pointer);
-  if (!document.contains(place)) {
+  const json* found_binding = nullptr;
+  if (const auto group = document.find(hash == std::string::npos ? "kernels" : "variants");
+      group != document.end() && group->is_object()) {
+    const auto binding = group->find(hash == std::string::npos ? name : wanted.substr(hash + 1));
+    if (binding != group->end()) found_binding = &*binding;
+  }
+  if (found_binding == nullptr) {
     problems.push_back({placed.file, placed.pointer,
                         "\"" + wanted + "\": " + other + " has nothing at " + pointer,
                         "SET for its own " + name + ", or SET#VARIANT"});
     return false;
   }
-  placed = Placed{document.at(place), other, pointer};
+  placed = Placed{*found_binding, other, pointer};
   return true;
 }
 
@@ -245,15 +250,24 @@ void apply_changes(const KernelSetChanges& changes, BindingMap& bindings, Kernel
   }
 }
 
+std::shared_ptr<const Calibration> calibration_of(const Hardware& hardware,
+                                                  CalibrationCache* cache) {
+  if (cache == nullptr) return find_calibration(hardware);
+  const auto [it, fresh] = cache->try_emplace(hardware.name);
+  if (fresh) it->second = find_calibration(hardware);
+  return it->second;
+}
+
 }  // namespace
 
 KernelSet load_kernel_set(const std::string& name, const std::string& file,
                           const std::string& pointer, const Hardware& hardware,
-                          const KernelSetChanges& changes, std::vector<std::string>& warnings) {
+                          const KernelSetChanges& changes, std::vector<std::string>& warnings,
+                          CalibrationCache* cache) {
   const std::string path = resolve("kernels", name, file, pointer);
   const json document = read_json_file(path);
   std::vector<InputProblem> problems;
-  Context context{hardware, find_calibration(hardware), std::nullopt, problems};
+  Context context{hardware, calibration_of(hardware, cache), std::nullopt, problems};
   if (context.calibration && context.calibration->hardware != hardware.name) {
     context.measured_on = load_hardware(
         resolve("hardware", context.calibration->hardware, context.calibration->file, "/hardware"));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/hardware.h"
+#include "model/io/load_calibration.h"
 #include "model/kernel_set.h"
 
 namespace fulcrum::io {
@@ -20,9 +21,11 @@ struct KernelSetChanges {
 /// Loads data/kernels/<name>.json (or a path), applies the changes, and resolves every op's law and
 /// parameters for the hardware: inline parameters first, then the calibration of that GPU, then one
 /// of a GPU of the same compute capability moved through the hardware files (said in `warnings`).
+/// `cache`, where given, keeps the calibrations read.
 /// Throws InputError: unknown set, law, slot or parameter, or no calibration for this GPU.
 KernelSet load_kernel_set(const std::string& name, const std::string& file,
                           const std::string& pointer, const Hardware& hardware,
-                          const KernelSetChanges& changes, std::vector<std::string>& warnings);
+                          const KernelSetChanges& changes, std::vector<std::string>& warnings,
+                          CalibrationCache* cache = nullptr);
 
 }  // namespace fulcrum::io

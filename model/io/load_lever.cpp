@@ -30,9 +30,11 @@ void read_ceiling(JsonObject& object, CeilingOptions& ceiling) {
   }
   ceiling.no_gap = object.boolean_or("no_gap", false);
   ceiling.accept_all_drafts_free = object.boolean_or("accept_all_drafts_free", false);
+  ceiling.at_roofline = object.boolean_or("roofline_after", false);
+  ceiling.no_gap = ceiling.no_gap || ceiling.at_roofline;
   if (ceiling.free_ops.empty() && !ceiling.no_gap && !ceiling.accept_all_drafts_free) {
     object.problem("", "says nothing that the lever acts on",
-                   "free_ops, no_gap or accept_all_drafts_free");
+                   "free_ops, no_gap, accept_all_drafts_free or roofline_after");
   }
 }
 
@@ -82,6 +84,32 @@ std::vector<std::string> lever_names() {
   }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+Lever combined(std::span<const LeverDocument* const> levers) {
+  Lever all;
+  for (const LeverDocument* document : levers) {
+    const Lever& lever = document->lever;
+    all.name += (all.name.empty() ? "" : " + ") + lever.name;
+    all.title += (all.title.empty() ? "" : "; ") + lever.title;
+    all.effort_minutes += lever.effort_minutes;
+    const CeilingOptions& ceiling = lever.ceiling;
+    all.ceiling.no_gap = all.ceiling.no_gap || ceiling.no_gap;
+    all.ceiling.accept_all_drafts_free =
+        all.ceiling.accept_all_drafts_free || ceiling.accept_all_drafts_free;
+    all.ceiling.at_roofline = all.ceiling.at_roofline || ceiling.at_roofline;
+    all.ceiling.free_ops.insert(all.ceiling.free_ops.end(), ceiling.free_ops.begin(),
+                                ceiling.free_ops.end());
+  }
+  return all;
+}
+
+bool are_alternatives(const LeverDocument& a, const LeverDocument& b) {
+  return std::any_of(a.changes.begin(), a.changes.end(), [&](const auto& change) {
+    return std::any_of(b.changes.begin(), b.changes.end(), [&](const auto& other) {
+      return change.first == other.first && change.second != other.second;
+    });
+  });
 }
 
 ScenarioDocument pull(const ScenarioDocument& scenario, const LeverDocument& lever) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,12 @@ LeverDocument load_lever(const std::string& name);
 
 /// Names of the shipped levers, sorted.
 std::vector<std::string> lever_names();
+
+/// Several levers as one: efforts add up, ceilings free what any of them frees; no claim.
+Lever combined(std::span<const LeverDocument* const> levers);
+
+/// Whether both set the same place of a scenario, so that only one of them can be pulled.
+bool are_alternatives(const LeverDocument& a, const LeverDocument& b);
 
 /// The scenario with the lever pulled.
 ScenarioDocument pull(const ScenarioDocument& scenario, const LeverDocument& lever);

@@ -254,7 +254,8 @@ void set_value(ScenarioDocument& document, const std::string& path, const std::s
   set_value(document, path, std::move(value));
 }
 
-Deployment resolve_scenario(const ScenarioDocument& document, std::vector<std::string>& warnings) {
+Deployment resolve_scenario(const ScenarioDocument& document, std::vector<std::string>& warnings,
+                            CalibrationCache* cache) {
   std::vector<InputProblem> problems;
   JsonObject object(document.value, document.file, "", problems);
   throw_if_any(problems);
@@ -300,7 +301,7 @@ Deployment resolve_scenario(const ScenarioDocument& document, std::vector<std::s
   check_parallelism(object, deployment);
   throw_if_any(problems);
   deployment.kernels = load_kernel_set(kernel_set, document.file, "/kernel_set",
-                                       deployment.hardware, changes, warnings);
+                                       deployment.hardware, changes, warnings, cache);
   const std::string architecture = "sm_" + deployment.hardware.compute_capability;
   const std::string wanted = deployment.kernels.architecture;
   std::string have;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/deployment.h"
+#include "model/io/load_calibration.h"
 
 namespace fulcrum::io {
 
@@ -29,7 +30,9 @@ void set_value(ScenarioDocument& document, const std::string& path, nlohmann::js
 /// "PATH=VALUE" as given on a command line. Throws InputError without a '='.
 std::pair<std::string, std::string> split_assignment(const std::string& assignment);
 
-/// Loads model, hardware and kernel set. Throws InputError naming every problem found.
-Deployment resolve_scenario(const ScenarioDocument& document, std::vector<std::string>& warnings);
+/// Loads model, hardware and kernel set. `cache`, where given, keeps what does not change between
+/// scenarios. Throws InputError naming every problem found.
+Deployment resolve_scenario(const ScenarioDocument& document, std::vector<std::string>& warnings,
+                            CalibrationCache* cache = nullptr);
 
 }  // namespace fulcrum::io

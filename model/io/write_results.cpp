@@ -94,6 +94,7 @@ ordered_json to_json(const Prediction& prediction) {
 }
 
 ordered_json levers_to_json(const std::string& scenario, const std::vector<LeverResult>& levers,
+                            const std::vector<LeverPortfolio>& portfolios,
                             const std::vector<std::string>& warnings) {
   ordered_json list = ordered_json::array();
   for (const LeverResult& lever : levers) {
@@ -114,9 +115,25 @@ ordered_json levers_to_json(const std::string& scenario, const std::vector<Lever
     if (lever.repeats_to_see) entry["repeats_to_see"] = *lever.repeats_to_see;
     list.push_back(std::move(entry));
   }
+  ordered_json plans = ordered_json::array();
+  for (const LeverPortfolio& plan : portfolios) {
+    ordered_json steps = ordered_json::array();
+    for (std::size_t i = 0; i < plan.names.size(); ++i) {
+      const PortfolioStep& step = plan.portfolio.steps[i];
+      steps.push_back({{"name", plan.names[i]},
+                       {"effort_minutes", step.effort_minutes},
+                       {"output_tokens_per_second", guarded(step.value, "a portfolio's step")}});
+    }
+    plans.push_back({{"concurrency", plan.concurrency},
+                     {"budget_minutes", plan.budget_minutes},
+                     {"effort_minutes", plan.portfolio.effort_minutes},
+                     {"gain_ratio", to_json(plan.gain_ratio)},
+                     {"levers", std::move(steps)}});
+  }
   return {{"schema", "fulcrum/levers/1"},
           {"scenario", scenario},
           {"levers", std::move(list)},
+          {"portfolios", std::move(plans)},
           {"warnings", warnings}};
 }
 

@@ -177,9 +177,15 @@ TEST_F(ShippedFiles, UnknownKeysAreRefused) {
     const json document = json::parse(read_text(path));
     for (int i = 0; i < loader.num_variants; ++i) {
       const json variant = fuzz::rename_key(document, generator);
-      EXPECT_EQ(load_text(loader, path, variant.dump()), Outcome::kRefused)
-          << path << "\n"
-          << json::diff(document, variant).dump(1);
+      const json change = json::diff(document, variant);
+      // A kernel set names its variants as it likes.
+      if (!change.empty() &&
+          change[0]["path"].get<std::string>().rfind('/') == std::string("/variants").size() &&
+          change[0]["path"].get<std::string>().starts_with("/variants/")) {
+        continue;
+      }
+      EXPECT_EQ(load_text(loader, path, variant.dump()), Outcome::kRefused) << path << "\n"
+                                                                            << change.dump(1);
     }
   });
 }

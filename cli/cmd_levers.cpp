@@ -1,10 +1,6 @@
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <iostream>
 #include <optional>
-#include <set>
-#include <span>
 #include <vector>
 
 #include "cli/command.h"
@@ -12,144 +8,11 @@
 #include "cli/scenario_options.h"
 #include "cli/table.h"
 #include "model/errors.h"
-#include "model/io/load_lever.h"
+#include "model/io/rank_levers.h"
 #include "model/io/write_results.h"
 
 namespace fulcrum::cli {
 namespace {
-
-struct PulledLever {
-  io::LeverDocument document;
-  Deployment after;
-};
-
-/// The scenario before any lever, and what was read for it.
-struct Base {
-  io::ScenarioDocument scenario;
-  io::CalibrationCache cache;
-  Deployment deployment;
-};
-
-/// Levers that do not apply to the scenario (another architecture, or nothing changes) are told,
-/// not dropped in silence.
-std::vector<PulledLever> pull_levers(const std::vector<std::string>& names, bool named_by_user,
-                                     Base& base, std::vector<std::string>& warnings) {
-  std::vector<PulledLever> pulled;
-  std::set<std::string> seen;
-  for (const std::string& name : names) {
-    if (!seen.insert(name).second) continue;
-    io::LeverDocument lever = io::load_lever(name);
-    if (!lever.architecture.empty() && lever.architecture != base.deployment.kernels.architecture) {
-      if (named_by_user) {
-        throw InputError({"command line", "--lever",
-                          "\"" + name + "\" is for " + lever.architecture + ", the scenario for " +
-                              base.deployment.kernels.architecture,
-                          ""});
-      }
-      continue;
-    }
-    const io::ScenarioDocument changed = io::pull(base.scenario, lever);
-    if (changed.value == base.scenario.value) {
-      warnings.push_back(name + ": the scenario already has it");
-      continue;
-    }
-    std::vector<std::string> ignored;
-    try {
-      Deployment after = io::resolve_scenario(changed, ignored, &base.cache);
-      pulled.push_back({std::move(lever), std::move(after)});
-    } catch (const InputError& error) {
-      // The scenario alone is sound, so it is the lever that does not apply to it.
-      const std::string why = name + " does not apply to this scenario: " + error.what();
-      if (named_by_user) throw InputError({"command line", "--lever", why, ""});
-      warnings.push_back(why);
-    }
-  }
-  return pulled;
-}
-
-/// The levers of `set`, pulled together.
-PulledLever pull_set(std::span<const std::size_t> set, const std::vector<PulledLever>& levers,
-                     Base& base) {
-  io::ScenarioDocument changed = base.scenario;
-  std::vector<const io::LeverDocument*> documents;
-  for (std::size_t i : set) {
-    changed = io::pull(changed, levers[i].document);
-    documents.push_back(&levers[i].document);
-  }
-  PulledLever pulled;
-  pulled.document.lever = io::combined(documents);
-  std::vector<std::string> ignored;
-  pulled.after = io::resolve_scenario(changed, ignored, &base.cache);
-  return pulled;
-}
-
-bool has_alternatives(std::span<const std::size_t> set, const std::vector<PulledLever>& levers) {
-  for (std::size_t i = 0; i < set.size(); ++i) {
-    for (std::size_t j = i + 1; j < set.size(); ++j) {
-      if (io::are_alternatives(levers[set[i]].document, levers[set[j]].document)) return true;
-    }
-  }
-  return false;
-}
-
-/// Every pair of levers at one concurrency, priced together.
-std::vector<LeverResult> evaluate_pairs(const std::vector<PulledLever>& levers, Base& base,
-                                        double concurrency) {
-  std::vector<LeverResult> results;
-  for (std::size_t i = 0; i < levers.size(); ++i) {
-    for (std::size_t j = i + 1; j < levers.size(); ++j) {
-      const std::array set{i, j};
-      if (has_alternatives(set, levers)) continue;
-      const PulledLever both = pull_set(set, levers, base);
-      results.push_back(
-          evaluate_lever(both.document.lever, base.deployment, both.after, concurrency));
-    }
-  }
-  return results;
-}
-
-/// The best set of levers within the budget at one concurrency.
-io::LeverPortfolio plan(const std::vector<PulledLever>& levers, double budget_minutes, Base& base,
-                        double concurrency) {
-  std::vector<double> effort_minutes;
-  for (const PulledLever& lever : levers) {
-    effort_minutes.push_back(lever.document.lever.effort_minutes);
-  }
-  const PortfolioValue value = [&](std::span<const std::size_t> set) -> std::optional<double> {
-    if (has_alternatives(set, levers)) return std::nullopt;
-    try {
-      const Throughput now = closed_loop_throughput(
-          set.empty() ? base.deployment : pull_set(set, levers, base).after, concurrency);
-      if (now.batch.requests < 1.0) return std::nullopt;
-      return now.output_tokens_per_second;
-    } catch (const InputError&) {
-      return std::nullopt;  // each is sound alone, together they are no scenario
-    }
-  };
-  io::LeverPortfolio out;
-  out.concurrency = concurrency;
-  out.budget_minutes = budget_minutes;
-  out.portfolio = best_portfolio(effort_minutes, budget_minutes, value);
-  std::vector<std::size_t> set;
-  for (const PortfolioStep& step : out.portfolio.steps) {
-    out.names.push_back(levers[step.option].document.lever.name);
-    set.push_back(step.option);
-  }
-  if (set.empty()) {
-    out.gain_ratio = {1.0, 1.0, 1.0};
-  } else {
-    const PulledLever all = pull_set(set, levers, base);
-    out.gain_ratio =
-        evaluate_lever(all.document.lever, base.deployment, all.after, concurrency).gain_ratio;
-  }
-  return out;
-}
-
-void sort_by_gain(std::vector<LeverResult>& results) {
-  std::stable_sort(results.begin(), results.end(), [](const auto& a, const auto& b) {
-    return a.gain_ratio.p50 > b.gain_ratio.p50;
-  });
-}
 
 std::string effort_text(double minutes) {
   constexpr double kMinutesPerHour = 60.0;
@@ -260,13 +123,10 @@ int run_levers(const Arguments& arguments) {
   if (!parse(arguments, help, options, {"scenario"}, values)) return 0;
 
   std::vector<std::string> warnings;
-  Base base{scenario_of(values), {}, {}};
-  base.deployment = io::resolve_scenario(base.scenario, warnings, &base.cache);
-  const Deployment& before = base.deployment;
-  const bool named = values.count("lever") != 0;
-  const std::vector<std::string> names =
-      named ? values["lever"].as<std::vector<std::string>>() : io::lever_names();
-  const std::vector<PulledLever> levers = pull_levers(names, named, base, warnings);
+  std::vector<std::string> named;
+  if (values.count("lever") != 0) named = values["lever"].as<std::vector<std::string>>();
+  io::LeverRanking ranking(scenario_of(values), named, warnings);
+  const Deployment& before = ranking.before();
 
   std::optional<double> budget_minutes;
   if (values.count("budget-hours") != 0) {
@@ -283,16 +143,7 @@ int run_levers(const Arguments& arguments) {
   std::vector<LeverResult> all;
   std::vector<io::LeverPortfolio> portfolios;
   for (double concurrency : before.workload.concurrency) {
-    std::vector<LeverResult> results;
-    for (const PulledLever& lever : levers) {
-      results.push_back(evaluate_lever(lever.document.lever, before, lever.after, concurrency));
-    }
-    if (values["pairs"].as<bool>()) {
-      for (LeverResult& pair : evaluate_pairs(levers, base, concurrency)) {
-        results.push_back(std::move(pair));
-      }
-    }
-    sort_by_gain(results);
+    const std::vector<LeverResult> results = ranking.at(concurrency, values["pairs"].as<bool>());
     if (!json) {
       const Throughput now = closed_loop_throughput(before, concurrency);
       std::cout << bold(before.name + " at C=" + format_count(concurrency) + ": " +
@@ -302,7 +153,7 @@ int run_levers(const Arguments& arguments) {
       print_results(results, style);
     }
     if (budget_minutes) {
-      portfolios.push_back(plan(levers, *budget_minutes, base, concurrency));
+      portfolios.push_back(ranking.plan(*budget_minutes, concurrency));
       if (!json) {
         std::cout << '\n';
         print_portfolio(portfolios.back(), style);

@@ -188,6 +188,7 @@ void run_sweep(const SweepPlan& plan, std::uint64_t first, std::uint64_t last, i
   const double shortest = *std::min_element(plan.input_tokens.begin(), plan.input_tokens.end());
   std::vector<SweepPoint> points;
   std::vector<SweepRow> rows;
+  CalibrationCache cache;
   while (first < last) {
     const std::uint64_t setting_end = std::min(last, (first / per_setting + 1) * per_setting);
     ScenarioDocument document = plan.scenario;
@@ -195,7 +196,7 @@ void run_sweep(const SweepPlan& plan, std::uint64_t first, std::uint64_t last, i
     for (std::size_t a = 0; a < plan.settings.size(); ++a) {
       set_value(document, plan.settings[a].path, out.settings[a]);
     }
-    const Deployment deployment = resolve_scenario(document, warnings);
+    const Deployment deployment = resolve_scenario(document, warnings, &cache);
     if (longest > deployment.engine.max_context_tokens) {
       refuse("input_tokens", "plus output is up to " + std::to_string(std::llround(longest)),
              "at most engine.max_context_tokens = " +

@@ -25,9 +25,8 @@ MoeWorkspace carve(const MoeShape& shape, Carver& carver) {
   const auto experts = static_cast<std::size_t>(shape.experts);
   const auto hidden = static_cast<std::size_t>(shape.hidden);
   MoeWorkspace w;
-  w.expert_offset = carver.take<std::int32_t>(experts + 1);
-  w.active_expert = carver.take<std::int32_t>(experts);
-  w.num_active = carver.take<std::int32_t>(1);
+  w.runs = carver.take<MoeRun>(experts);
+  w.num_runs = carver.take<std::int32_t>(1);
   w.sorted_slot = carver.take<std::int32_t>(slots_of(shape));
   w.permuted_x = carver.take<std::uint16_t>(static_cast<std::size_t>(shape.tokens) * hidden);
   w.activation =

@@ -18,21 +18,26 @@ __device__ __forceinline__ std::uint32_t multiply_bf16x2(std::uint32_t a, std::u
 
 // Pair p of a word: columns p and p + 4. An E2M1 code in BF16's sign, low exponent and high
 // mantissa bits is its value times 2^-126, zero and the subnormal 0.5 included; `multiplier` (in
-// both halves) is scale * 2^126 * kFp4Bias.
+// both halves) is scale * 2^126 * kFp4Bias. One product brings the sign to bit 15 and the magnitude
+// to bits 8-6 of each half: it runs beside the pipe that masks and shifts, which is the busiest.
 __device__ __forceinline__ void decode_fp4(std::uint32_t codes, std::uint32_t multiplier,
                                            std::uint32_t (&pairs)[4]) {
-  pairs[0] = ((codes << 12) & 0x80008000u) | ((codes << 6) & 0x01c001c0u);
-  pairs[1] = ((codes << 8) & 0x80008000u) | ((codes << 2) & 0x01c001c0u);
-  pairs[2] = ((codes << 4) & 0x80008000u) | ((codes >> 2) & 0x01c001c0u);
-  pairs[3] = (codes & 0x80008000u) | ((codes >> 6) & 0x01c001c0u);
+  constexpr std::uint32_t kLow = (1u << 12) + (1u << 6);
+  constexpr std::uint32_t kHigh = kLow >> 4;
+  constexpr std::uint32_t kFields = 0x81c081c0u;
+  const std::uint32_t upper = codes >> 8;
+  pairs[0] = (codes & 0x000f000fu) * kLow & kFields;
+  pairs[1] = (codes & 0x00f000f0u) * kHigh & kFields;
+  pairs[2] = (upper & 0x000f000fu) * kLow & kFields;
+  pairs[3] = (upper & 0x00f000f0u) * kHigh & kFields;
 #pragma unroll
   for (int p = 0; p < 4; ++p) pairs[p] = multiply_bf16x2(pairs[p], multiplier);
 }
 
 // E8M0 code s: 2^(s - 127) * 2^126 * 2^-64 has BF16 exponent field s + 62.
 __device__ __forceinline__ std::uint32_t fp4_multiplier_e8m0(std::uint32_t code) {
-  const std::uint32_t half = (code + 62u) << 7;
-  return half | (half << 16);
+  constexpr std::uint32_t kTwice = 0x00010001u << 7;
+  return code * kTwice + 62u * kTwice;
 }
 
 // E4M3 code (non-negative): in BF16's fields it is the scale times 2^-120; 2^182 remains, exact in

@@ -5,15 +5,20 @@
 
 namespace fulcrum::kernels {
 
+// An expert that has slots: they are sorted_slot[begin .. end).
+struct alignas(16) MoeRun {
+  std::int32_t expert = 0;
+  std::int32_t begin = 0;
+  std::int32_t end = 0;
+};
+
 struct MoeWorkspace {
-  std::int32_t* expert_offset =
-      nullptr;  // [experts + 1]: slots of expert e are sorted_slot[offset[e]..).
-  std::int32_t* active_expert = nullptr;  // [experts]: experts that have slots, ascending.
-  std::int32_t* num_active = nullptr;     // [1].
-  std::int32_t* sorted_slot = nullptr;    // [tokens * top_k].
-  std::uint16_t* permuted_x = nullptr;    // [tokens, hidden], see moe_layout.cuh.
-  std::uint16_t* activation = nullptr;    // [tokens * top_k, width] BF16.
-  float* slot_out = nullptr;              // [tokens * top_k, hidden].
+  MoeRun* runs = nullptr;               // [experts]: the first num_runs are set, by expert.
+  std::int32_t* num_runs = nullptr;     // [1].
+  std::int32_t* sorted_slot = nullptr;  // [tokens * top_k].
+  std::uint16_t* permuted_x = nullptr;  // [tokens, hidden], see moe_layout.cuh.
+  std::uint16_t* activation = nullptr;  // [tokens * top_k, width] BF16.
+  float* slot_out = nullptr;            // [tokens * top_k, hidden].
 };
 MoeWorkspace moe_workspace(const MoeShape& shape, void* memory);
 

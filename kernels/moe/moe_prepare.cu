@@ -44,14 +44,11 @@ __device__ void sort_slots(const MoeArgs& args, const MoeWorkspace& w) {
   const int inclusive = in_warp + (tid >= 32 ? warp_total[tid / 32 - 1] : 0);
   constexpr int kSlotMask = (1 << kUsedShift) - 1;
   const int begin = (inclusive & kSlotMask) - count[tid];
-  if (tid < args.shape.experts) {
-    w.expert_offset[tid] = begin;
-    if (count[tid] > 0) w.active_expert[(inclusive >> kUsedShift) - 1] = tid;
+  if (count[tid] > 0) {
+    w.runs[(inclusive >> kUsedShift) - 1] = {
+        .expert = tid, .begin = begin, .end = inclusive & kSlotMask};
   }
-  if (tid == kThreads - 1) {
-    w.expert_offset[args.shape.experts] = inclusive & kSlotMask;
-    *w.num_active = inclusive >> kUsedShift;
-  }
+  if (tid == kThreads - 1) *w.num_runs = inclusive >> kUsedShift;
   count[tid] = begin;
   __syncthreads();
   // The order inside an expert is whatever the atomics make it; no result depends on it.

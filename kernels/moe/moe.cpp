@@ -28,6 +28,7 @@ MoeWorkspace carve(const MoeShape& shape, Carver& carver) {
   w.runs = carver.take<MoeRun>(experts);
   w.num_runs = carver.take<std::int32_t>(1);
   w.sorted_slot = carver.take<std::int32_t>(slots_of(shape));
+  w.sorted_token = carver.take<std::int32_t>(slots_of(shape));
   w.permuted_x = carver.take<std::uint16_t>(static_cast<std::size_t>(shape.tokens) * hidden);
   w.activation =
       carver.take<std::uint16_t>(slots_of(shape) * static_cast<std::size_t>(shape.width));

@@ -26,6 +26,11 @@ struct MoeArgs {
   void* workspace = nullptr;     // moe_workspace_bytes(shape), 256-byte aligned.
 };
 
+// Brings FP4 codes into the order of moe_packed.h, in place. `codes` 16-byte aligned; num_bytes a
+// multiple of 16, else cudaErrorInvalidValue.
+[[nodiscard]] cudaError_t launch_moe_pack(std::uint8_t* codes, std::int64_t num_bytes,
+                                          cudaStream_t stream);
+
 std::size_t moe_workspace_bytes(const MoeShape& shape);
 
 // Bytes of one expert's weights and scales on this rank.
@@ -38,7 +43,8 @@ Claim moe_per_slot_claim(const MoeShape& shape, Fp4Format format);
 
 // Both return cudaErrorInvalidValue for a shape outside the bounds of MoeShape.
 //
-// Grouped: slots sorted by expert, tensor cores, each used expert's weights read once. E8M0 scale
+// Grouped: slots sorted by expert, tensor cores, each used expert's weights read once. gate_up and
+// down must have gone through launch_moe_pack, as engines repack theirs at load. E8M0 scale
 // codes must lie in [66, 192] (weights between 2^-61 and 6 * 2^65; outside, products leave BF16's
 // range).
 [[nodiscard]] cudaError_t launch_moe_grouped(const MoeArgs& args, cudaStream_t stream);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/common/formats.h"
-#include "kernels/moe/moe_reference.h"
+#include "kernels/moe/moe_packed.h"
 
 namespace fulcrum::kernels {
 
@@ -16,20 +16,12 @@ __device__ __forceinline__ std::uint32_t multiply_bf16x2(std::uint32_t a, std::u
   return product;
 }
 
-// Pair p of a word: columns p and p + 4. An E2M1 code in BF16's sign, low exponent and high
-// mantissa bits is its value times 2^-126, zero and the subnormal 0.5 included; `multiplier` (in
-// both halves) is scale * 2^126 * kFp4Bias. One product brings the sign to bit 15 and the magnitude
-// to bits 8-6 of each half: it runs beside the pipe that masks and shifts, which is the busiest.
-__device__ __forceinline__ void decode_fp4(std::uint32_t codes, std::uint32_t multiplier,
+// The pairs of a packed word (moe_packed.h) as BF16. An E2M1 code in BF16's sign, low exponent and
+// high mantissa bits is its value times 2^-126, zero and the subnormal 0.5 included; `multiplier`
+// (in both halves) is scale * 2^126 * kFp4Bias.
+__device__ __forceinline__ void decode_fp4(std::uint32_t word, std::uint32_t multiplier,
                                            std::uint32_t (&pairs)[4]) {
-  constexpr std::uint32_t kLow = (1u << 12) + (1u << 6);
-  constexpr std::uint32_t kHigh = kLow >> 4;
-  constexpr std::uint32_t kFields = 0x81c081c0u;
-  const std::uint32_t upper = codes >> 8;
-  pairs[0] = (codes & 0x000f000fu) * kLow & kFields;
-  pairs[1] = (codes & 0x00f000f0u) * kHigh & kFields;
-  pairs[2] = (upper & 0x000f000fu) * kLow & kFields;
-  pairs[3] = (upper & 0x00f000f0u) * kHigh & kFields;
+  fp4_spread(word, pairs);
 #pragma unroll
   for (int p = 0; p < 4; ++p) pairs[p] = multiply_bf16x2(pairs[p], multiplier);
 }

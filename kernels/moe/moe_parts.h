@@ -13,12 +13,13 @@ struct alignas(16) MoeRun {
 };
 
 struct MoeWorkspace {
-  MoeRun* runs = nullptr;               // [experts]: the first num_runs are set, by expert.
-  std::int32_t* num_runs = nullptr;     // [1].
-  std::int32_t* sorted_slot = nullptr;  // [tokens * top_k].
-  std::uint16_t* permuted_x = nullptr;  // [tokens, hidden], see moe_layout.cuh.
-  std::uint16_t* activation = nullptr;  // [tokens * top_k, width] BF16.
-  float* slot_out = nullptr;            // [tokens * top_k, hidden].
+  MoeRun* runs = nullptr;                // [experts]: the first num_runs are set, by expert.
+  std::int32_t* num_runs = nullptr;      // [1].
+  std::int32_t* sorted_slot = nullptr;   // [tokens * top_k].
+  std::int32_t* sorted_token = nullptr;  // [tokens * top_k]: sorted_slot / top_k.
+  std::uint16_t* permuted_x = nullptr;   // [tokens, hidden], see moe_layout.cuh.
+  std::uint16_t* activation = nullptr;   // [tokens * top_k, width] BF16.
+  float* slot_out = nullptr;             // [tokens * top_k, hidden].
 };
 MoeWorkspace moe_workspace(const MoeShape& shape, void* memory);
 

@@ -53,7 +53,9 @@ __device__ void sort_slots(const MoeArgs& args, const MoeWorkspace& w) {
   __syncthreads();
   // The order inside an expert is whatever the atomics make it; no result depends on it.
   for (int slot = tid; slot < num_slots; slot += kThreads) {
-    w.sorted_slot[atomicAdd(&count[args.expert_ids[slot]], 1)] = slot;
+    const int at = atomicAdd(&count[args.expert_ids[slot]], 1);
+    w.sorted_slot[at] = slot;
+    w.sorted_token[at] = slot / args.shape.top_k;
   }
 }
 

@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
 #include <vector>
 
 #include "kernels/gemm/fp8_block_gemm_reference.h"
+#include "kernels/moe/moe_packed.h"
 #include "kernels/moe/moe_reference.h"
 #include "kernels/sm_120/mxfp_gemm_reference.h"
 
@@ -101,6 +103,29 @@ TEST(MoeReference, GateIsClampedAboveAndUpOnBothSides) {
   // A gate of -12 is not clamped.
   const double silu_minus = -12 / (1 + std::exp(12.0));
   EXPECT_NEAR(TinyMoe().run(0xf, 0x7, 128), 0.5 * 256 * silu_minus * 10, 1e-9);
+}
+
+// Pair p of a packed word: codes p and p + 4 in BF16's sign (bit 15), lowest exponent bits (8, 7)
+// and highest mantissa bit (6), of the lower and upper half.
+TEST(MoePackedCodes, ComeApartIntoTheSameCodes) {
+  std::mt19937 random(20261130);
+  for (int trial = 0; trial < 20000; ++trial) {
+    const auto codes = static_cast<std::uint32_t>(random());
+    std::uint32_t pairs[4];
+    fp4_spread(fp4_pack(codes), pairs);
+    for (unsigned p = 0; p < 4; ++p) {
+      const std::uint32_t low = codes >> (4 * p) & 15U;
+      const std::uint32_t high = codes >> (4 * p + 16) & 15U;
+      const auto field = [](std::uint32_t code) { return (code >> 3) << 15 | (code & 7U) << 6; };
+      ASSERT_EQ(pairs[p], field(low) | field(high) << 16) << std::hex << codes << " pair " << p;
+    }
+  }
+}
+
+TEST(MoePackedCodes, KeepEveryBit) {
+  std::uint32_t seen = 0;
+  for (unsigned bit = 0; bit < 32; ++bit) seen |= fp4_pack(1U << bit);
+  EXPECT_EQ(seen, 0xffffffffU);
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ int run_simulate(const Arguments& arguments);
 int run_sweep(const Arguments& arguments);
 int run_report(const Arguments& arguments);
 int run_replay(const Arguments& arguments);
+int run_doctor(const Arguments& arguments);
 int run_calibrate(const Arguments& arguments);
 int run_import(const Arguments& arguments);
 

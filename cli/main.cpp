@@ -23,6 +23,7 @@ constexpr Command kCommands[] = {
      run_sweep},
     {"report", "one HTML page with plots, for colleagues", run_report},
     {"replay", "on the GPU: check real kernels against references, time them, record", run_replay},
+    {"doctor", "what this machine has, and what would distort a measurement on it", run_doctor},
     {"calibrate", "fit cost laws to measured kernel times; say how wrong they are", run_calibrate},
     {"import", "what other tools measured: benchmark results, traces, logs", run_import},
 };

@@ -21,6 +21,26 @@ def run(*arguments, data=None):
                           env=environment)
 
 
+class Doctor(unittest.TestCase):
+    def test_it_answers_with_exit_0_whatever_the_machine(self):
+        result = run("doctor")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("driver", result.stdout)
+
+    def test_json_names_machine_and_findings(self):
+        report = json.loads(run("doctor", "--json").stdout)
+        self.assertEqual(report["schema"], "fulcrum/doctor/1")
+        self.assertEqual(len(report["known"]), len(report["machine"]["gpus"]))
+        for finding in report["findings"]:
+            self.assertIn(finding["severity"], ("blocks", "distorts", "note"))
+            self.assertTrue(finding["code"] and finding["what"] and finding["why"])
+        if not report["machine"]["gpus"]:
+            self.assertEqual(report["findings"][0]["severity"], "blocks")
+
+    def test_arguments_are_refused(self):
+        self.assertEqual(run("doctor", "now").returncode, 2)
+
+
 class BadInput(unittest.TestCase):
     """arguments, part of the message"""
 

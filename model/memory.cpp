@@ -100,9 +100,20 @@ double requests_that_fit(const Deployment& deployment, const MemoryLedger& ledge
   limiter = BatchLimiter::kKvMemory;
   if (!ledger.fits) return 0.0;
   if (deployment.engine.kind == EngineKind::kVllm) {
-    const Bytes request = ledger.admission_bytes +
-                          ledger.pool_bytes_per_token * round_up(resident_tokens, kVllmBlockTokens);
-    return std::floor(ledger.kv_pool / request);
+    // Sliding caches give pages back once a prompt is written: one request at a time holds what its
+    // prefill needs, the others a window.
+    KvFormat format;
+    format.index_row_bytes = deployment.kernels.traits.index_row_bytes;
+    const bool speculative = deployment.speculation.draft_tokens > 0;
+    const auto held = [&](double batched_tokens) {
+      return vllm_admission(deployment.model, format, batched_tokens, speculative).total() +
+             ledger.pool_bytes_per_token * round_up(resident_tokens, kVllmBlockTokens);
+    };
+    const double batched =
+        std::min<double>(deployment.engine.chunked_prefill_tokens, resident_tokens);
+    const Bytes others = ledger.kv_pool - held(batched);
+    if (others < Bytes(0.0)) return 0.0;
+    return 1.0 + std::floor(others / held(1.0 + deployment.speculation.draft_tokens));
   }
   const SglangPoolRules rules = rules_of(deployment);
   const double by_context =

@@ -200,6 +200,7 @@ class GraphBuilder {
     moe.top_k = top_k;
     moe.num_experts = num_experts;
     moe.local_experts = static_cast<double>(num_experts) / settings_.expert_parallel;
+    moe.waiting_ranks = settings_.expert_parallel;
     if (settings_.expert_parallel > 1) {
       moe.inter = static_cast<double>(model_.expert_inter) * settings_.expert_parallel / tp_;
     }

@@ -41,6 +41,8 @@ struct MoeLaunch {
   double top_k = 0.0;
   double num_experts = 0.0;    ///< in the model
   double local_experts = 0.0;  ///< on this rank (num_experts / EP)
+  /// Ranks that wait for one another after the launch: it is priced for the slowest of them.
+  double waiting_ranks = 1.0;
   Routing routing = Routing::kUniform;
   double power_law_alpha = 0.0;  ///< kPowerLaw only
   /// Lag-1 correlation of expert choice between neighbouring tokens of one request, 0 = none.

@@ -19,7 +19,7 @@ void add_expert(double rows, RoutedWork& work, double weight = 1.0) {
 
 RoutedWork uniform_work(const MoeLaunch& launch) {
   RoutedWork work;
-  work.active_experts = expected_distinct_experts(launch);
+  work.active_experts = expected_distinct_experts(launch) + expected_excess_experts(launch);
   const double p = launch.top_k / launch.num_experts;
   const double mean = launch.tokens * p;
   work.rows = launch.local_experts * mean;
@@ -152,6 +152,19 @@ RoutedWork power_law_work(const MoeLaunch& launch) {
 }
 
 }  // namespace
+
+double expected_excess_experts(const MoeLaunch& launch) {
+  if (launch.waiting_ranks <= 1.0) return 0.0;
+  // Expected maximum of 2, 4, 8 standard normals; linear in log2 of the ranks between.
+  constexpr std::array<double, 4> kExpectedMaximum{0.0, 0.5642, 1.0294, 1.4236};
+  const double depth = std::min(std::log2(launch.waiting_ranks), 3.0);
+  const auto below = std::min<std::size_t>(static_cast<std::size_t>(depth), 2);
+  const double part = depth - static_cast<double>(below);
+  const double c = kExpectedMaximum[below] * (1.0 - part) + kExpectedMaximum[below + 1] * part;
+  const double used = expected_distinct_experts(launch);
+  const double variance = used * (1.0 - used / launch.local_experts);
+  return std::min(c * std::sqrt(variance), launch.local_experts - used);
+}
 
 void inclusion_probabilities(std::span<const double> popularity, double top_k,
                              std::span<double> inclusion) {

@@ -12,6 +12,13 @@
 //
 // Sources: public facts and the Monte-Carlo checks in tests/model/laws/routing_test.cpp; the
 // tables' `balanced` and `power_law` generators restated from aiconfigurator (collector/helper.py).
+//
+// Expert parallelism. Ranks that meet in an all-reduce wait for the one with most experts to read.
+// A rank's count of n experts, each in use with probability u = U(T) / E, is near normal with
+// variance n u (1 - u); the largest of R such counts exceeds their mean by c_R standard deviations,
+// c_R the expected maximum of R standard normals (Harter 1961): 0.564, 1.029, 1.424 for 2, 4, 8.
+// At T = 1, R = 2 that is 0.96 experts; exact is E|X - 3|, X hypergeometric: 0.94.
+//
 // Leaves out: correlation between different requests, and between layers.
 #pragma once
 
@@ -48,6 +55,9 @@ inline double expected_distinct_experts(const MoeLaunch& launch) {
   return launch.local_experts * (1.0 - std::pow(miss_one_request, requests));
 }
 
+/// Experts by which the fullest of the launch's `waiting_ranks` exceeds the mean rank.
+double expected_excess_experts(const MoeLaunch& launch);
+
 /// Inclusion probabilities pi_i of a top-`top_k` draw with the given popularities (any positive
 /// scale): pi_i = 1 - exp(-c p_i), sum pi_i = top_k. `inclusion` has popularity's size.
 void inclusion_probabilities(std::span<const double> popularity, double top_k,
@@ -60,7 +70,8 @@ double expected_distinct_experts(std::span<const double> inclusion, double token
 void zipf_popularity(double exponent, std::span<double> popularity);
 
 /// Work of a launch under its routing:
-///  kUniform     binomial rows per expert; the correlation enters active_experts only
+///  kUniform     binomial rows per expert; the correlation and the excess of the slowest waiting
+///               rank enter active_experts only
 ///  kRoundRobin  the tables' `balanced` generator, exact: token t takes experts t + i ceil(E/k)
 ///  kPowerLaw    the tables' generator: counts drawn from x^-alpha, rounded to T k rows, the most
 ///               loaded EP rank; mean of 16 seeded draws

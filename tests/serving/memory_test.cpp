@@ -93,6 +93,19 @@ TEST(VllmPool, DraftWeightsExplainTheSmallerPoolWithMtp) {
   expect_close(logged_tokens(left, 16384, true), 57122, 0.03);
 }
 
+// A published server decodes 24 requests of 260 tokens at once with 12.2 GiB, where the bill of a
+// full prefill batch (3.1 GB a request) would admit four (jasl harness 20260511 and 20260512).
+TEST(VllmPool, DecodingRequestsHoldAWindowAndNotAPrefillBatch) {
+  Deployment deployment = test::deployment("campaign-a");
+  deployment.engine.kind = EngineKind::kVllm;
+  MemoryLedger ledger = memory_ledger(deployment);
+  ledger.kv_pool = Bytes(12.2 * kGibi);
+  ledger.fits = true;
+  BatchLimiter limiter = BatchLimiter::kConcurrency;
+  EXPECT_GE(requests_that_fit(deployment, ledger, 260.0, limiter), 24.0);
+  EXPECT_LT(requests_that_fit(deployment, ledger, 1e6, limiter), 4.0);
+}
+
 TEST(Reserve, FollowsTheEnginesRule) {
   // 512 + 8192 x 1.5 + 256 x 2 + 4/8 x 1024 = 13824 MiB; 0.859 of 97887 MiB is the budget.
   constexpr double kMebi = 1024.0 * 1024.0;

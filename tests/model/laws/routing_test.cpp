@@ -190,5 +190,26 @@ TEST(Routing, PowerLawGivesTheBusiestRankMoreThanItsShare) {
   EXPECT_LE(rank.active_experts, 32.0);
 }
 
+// One token, two ranks of 128: X of its 6 experts lie on the first rank, hypergeometric; the fuller
+// rank has max(X, 6 - X) = 3 + |X - 3|. E|X - 3| = 0.9375 within 1e-2; the normal estimate is 0.965.
+TEST(Routing, TheFullerOfTwoRanksExceedsTheMeanByTheHypergeometricExcess) {
+  MoeLaunch launch = flash(1.0, Routing::kUniform, 2.0);
+  launch.waiting_ranks = 2.0;
+  EXPECT_NEAR(expected_excess_experts(launch), 0.94, 0.03);
+  EXPECT_NEAR(routed_work(launch).active_experts, 3.0 + 0.94, 0.03);
+}
+
+TEST(Routing, WaitingRanksNeverNeedMoreExpertsThanTheyHold) {
+  for (const double ranks : {2.0, 3.0, 4.0, 8.0, 16.0}) {
+    for (double tokens = 1.0; tokens <= 4096.0; tokens *= 4.0) {
+      MoeLaunch launch = flash(tokens, Routing::kUniform, ranks);
+      launch.waiting_ranks = ranks;
+      const RoutedWork work = routed_work(launch);
+      EXPECT_LE(work.active_experts, launch.local_experts + 1e-9);
+      EXPECT_GE(work.active_experts, expected_distinct_experts(launch));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace fulcrum

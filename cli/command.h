@@ -25,6 +25,8 @@ int run_explain(const Arguments& arguments);
 int run_simulate(const Arguments& arguments);
 int run_sweep(const Arguments& arguments);
 int run_report(const Arguments& arguments);
+int run_check(const Arguments& arguments);
+int run_validate(const Arguments& arguments);
 int run_replay(const Arguments& arguments);
 int run_doctor(const Arguments& arguments);
 int run_calibrate(const Arguments& arguments);

@@ -9,9 +9,6 @@
 namespace fulcrum {
 namespace {
 
-/// Run-to-run coefficient of variation of a served throughput: 2.84 %, measured by the author of
-/// local-inference-lab/vllm issue 406 on identical arms.
-constexpr double kThroughputCv = 0.0284;
 /// Below this ceiling nobody can see the lever in a benchmark of a few repeats.
 constexpr double kWorthwhile = 1.02;
 

@@ -191,7 +191,8 @@ TEST(Routing, PowerLawGivesTheBusiestRankMoreThanItsShare) {
 }
 
 // One token, two ranks of 128: X of its 6 experts lie on the first rank, hypergeometric; the fuller
-// rank has max(X, 6 - X) = 3 + |X - 3|. E|X - 3| = 0.9375 within 1e-2; the normal estimate is 0.965.
+// rank has max(X, 6 - X) = 3 + |X - 3|. E|X - 3| = 0.9375 within 1e-2; the normal estimate is
+// 0.965.
 TEST(Routing, TheFullerOfTwoRanksExceedsTheMeanByTheHypergeometricExcess) {
   MoeLaunch launch = flash(1.0, Routing::kUniform, 2.0);
   launch.waiting_ranks = 2.0;

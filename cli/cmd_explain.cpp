@@ -142,7 +142,9 @@ void print_memory_change(const Deployment& without, const Deployment& with,
   bytes("  CSA states", a.pool_token.csa_state, b.pool_token.csa_state);
   bytes("  HCA states", a.pool_token.hca_state, b.pool_token.hca_state);
   table.add({"pool tokens", format_count(a.pool_tokens), format_count(b.pool_tokens)});
-  const double resident = with.workload.input_tokens + with.workload.output_tokens / 2.0;
+  const Workload& work = with.workload;
+  const double resident =
+      mean_decode_context(work.input_tokens, work.output_tokens, work.lengths.cv);
   BatchLimiter limiter_a = BatchLimiter::kKvMemory;
   BatchLimiter limiter_b = BatchLimiter::kKvMemory;
   const double fit_a = requests_that_fit(without, a, resident, limiter_a);

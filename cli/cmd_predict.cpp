@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <optional>
 #include <vector>
 
 #include "cli/command.h"
@@ -18,6 +19,34 @@ std::string range_of(const Interval& interval, std::string (*format)(double)) {
 }
 
 std::string throughput_range(const Interval& interval) { return range_of(interval, format_number); }
+
+/// What the TTFT column assumes: how requests fall relative to each other.
+const char* meaning_of(ClosedLoopRegime regime) {
+  switch (regime) {
+    case ClosedLoopRegime::kLockstep:
+      return "lockstep: requests of one length start and end together, prompts wait in line";
+    case ClosedLoopRegime::kDrifting:
+      return "drifting: they start together, drafts pull them apart, prompts come in clusters";
+    case ClosedLoopRegime::kStaggered:
+      break;
+  }
+  return "staggered: they end at any time, each prompt interrupts the others";
+}
+
+void print_regimes(const Prediction& prediction) {
+  std::optional<ClosedLoopRegime> last;
+  for (const PredictionPoint& p : prediction.points) {
+    if (p.breakdown.empty() || p.regime == last) continue;
+    last = p.regime;
+    std::cout << "from C=" << format_count(p.concurrency) << ' ' << meaning_of(p.regime) << '\n';
+  }
+  constexpr double kWorthSaying = 0.99;
+  for (const PredictionPoint& p : prediction.points) {
+    if (p.breakdown.empty() || p.run_efficiency > kWorthSaying) continue;
+    std::cout << "C=" << format_count(p.concurrency) << ": a run of its num_prompts yields "
+              << format_percent(p.run_efficiency) << " of the steady rate, for its last requests\n";
+  }
+}
 
 void print_summary(const Prediction& prediction, const TerminalStyle& style) {
   Table table({{"C"},
@@ -45,6 +74,7 @@ void print_summary(const Prediction& prediction, const TerminalStyle& style) {
                    : "-"});
   }
   table.print(std::cout, style);
+  print_regimes(prediction);
 }
 
 void print_breakdown(const PredictionPoint& point, std::size_t lines, const TerminalStyle& style) {

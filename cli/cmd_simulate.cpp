@@ -52,13 +52,13 @@ void print(const Run& run, const Deployment& deployment, const TerminalStyle& st
                     style)
             << '\n';
   if (run.concurrency > 0.0) {
+    const Throughput formula =
+        closed_loop_throughput(deployment, run.concurrency * deployment.replicas());
     std::cout << "steady " << format_number(r.steady_output_tokens_per_second)
               << " tok/s; the formula gives "
-              << format_number(
-                     closed_loop_throughput(deployment, run.concurrency * deployment.replicas())
-                         .output_tokens_per_second /
-                     deployment.replicas())
-              << '\n';
+              << format_number(formula.output_tokens_per_second / formula.run_efficiency /
+                               deployment.replicas())
+              << " (" << name_of(formula.regime) << ")\n";
   }
   Table table({{"", Align::kLeft}, {"mean"}, {"p50"}, {"p90"}, {"p99"}});
   add_latency(table, "TTFT", r.ttft);
@@ -77,9 +77,13 @@ Traffic traffic_of(const po::variables_map& values, const Deployment& deployment
   Traffic traffic;
   traffic.input_tokens = deployment.workload.input_tokens;
   traffic.output_tokens = deployment.workload.output_tokens;
-  traffic.length_ratio = values["length-ratio"].as<double>();
-  if (!(traffic.length_ratio > 0.0 && traffic.length_ratio <= 1.0)) {
-    throw InputError({"command line", "--length-ratio", "is out of range", "above 0, at most 1"});
+  traffic.lengths = deployment.workload.lengths;
+  if (values.count("length-ratio") != 0) {
+    const double ratio = values["length-ratio"].as<double>();
+    if (!(ratio > 0.0 && ratio <= 1.0)) {
+      throw InputError({"command line", "--length-ratio", "is out of range", "above 0, at most 1"});
+    }
+    traffic.lengths = LengthSpread::uniform(ratio);
   }
   return traffic;
 }
@@ -92,8 +96,8 @@ int run_simulate(const Arguments& arguments) {
                         "open loop: Poisson arrivals of this many requests/s and replica")(
       "trace", po::value<std::string>(), "open loop: arrivals and lengths of a JSONL file")(
       "requests,n", po::value<std::int64_t>(), "prompts in all (else num_prompts, or 20 rounds)")(
-      "length-ratio", po::value<double>()->default_value(1.0),
-      "lengths uniform in [ratio, 2 - ratio] times the mean")(
+      "length-ratio", po::value<double>(),
+      "lengths uniform in [ratio, 2 - ratio] times the mean; else as the scenario says")(
       "policy", po::value<std::string>(), "prefill_first or mixed; else the engine's own")(
       "seed", po::value<std::uint64_t>()->default_value(1), "of every random draw");
   const HelpText help{
@@ -149,8 +153,8 @@ int run_simulate(const Arguments& arguments) {
       traffic.concurrency = std::max(1.0, std::ceil(work.concurrency[i] / deployment.replicas()));
       constexpr double kRounds = 20.0;
       double prompts = kRounds * traffic.concurrency;
-      if (i < work.num_prompts.size() && work.num_prompts.size() == work.concurrency.size()) {
-        prompts = std::ceil(work.num_prompts[i] / deployment.replicas());
+      if (const auto stated = work.prompts_at(work.concurrency[i])) {
+        prompts = std::ceil(*stated / deployment.replicas());
       }
       traffic.num_requests = values.count("requests") != 0 ? values["requests"].as<std::int64_t>()
                                                            : static_cast<std::int64_t>(prompts);

@@ -36,13 +36,31 @@ struct Speculation {
   std::string acceptance_source;
 };
 
+/// How lengths vary from request to request, as a factor of mean 1 on input and output, drawn
+/// apart.
+struct LengthSpread {
+  enum class Kind { kFixed, kUniform, kLogNormal };
+  Kind kind = Kind::kFixed;
+  double cv = 0.0;  ///< standard deviation over mean
+
+  /// Uniform in [ratio, 2 - ratio]: cv = (1 - ratio) / sqrt 3.
+  static LengthSpread uniform(double ratio);
+  static LengthSpread log_normal(double cv);
+  /// The factor at two uniform draws from [0, 1).
+  double factor(double u, double v) const;
+};
+
 struct Workload {
-  double input_tokens = 0.0;
-  double output_tokens = 0.0;
+  double input_tokens = 0.0;   ///< mean
+  double output_tokens = 0.0;  ///< mean
+  LengthSpread lengths;
   double cached_prefix_tokens = 0.0;
   std::vector<double> concurrency;
   /// Prompts sent in all at each concurrency; empty: steady state only.
   std::vector<double> num_prompts;
+
+  /// Prompts of the run at `concurrency`; nothing where none are stated, or too few to reach it.
+  std::optional<double> prompts_at(double stated_concurrency) const;
 };
 
 struct Deployment {

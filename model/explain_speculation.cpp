@@ -35,7 +35,7 @@ FamilySeconds step_at(const StepPricer& pricer, const Deployment& deployment, do
   StepState state;
   state.requests = requests;
   state.tokens_per_request = 1.0 + deployment.speculation.draft_tokens;
-  state.context = work.input_tokens + work.output_tokens / 2.0;
+  state.context = mean_decode_context(work.input_tokens, work.output_tokens, work.lengths.cv);
   state.logits_rows = state.tokens();
   StepPrice price;
   pricer.price(state, price);
@@ -80,8 +80,8 @@ struct Arms {
                (output_tokens - 1.0) / arm[1].accept_length;
     }
     const double seconds =
-        arm[serving].prefill_seconds + steps * step_seconds / arm[b].batch.requests;
-    return -std::log(seconds);
+        arm[serving].prompt_seconds + steps * step_seconds / arm[b].batch.requests;
+    return std::log(arm[serving].run_efficiency / seconds);
   }
 };
 

@@ -39,13 +39,14 @@ RooflineBound roofline_bound(const Deployment& deployment, double concurrency) {
   bound.concurrency = concurrency;
   const double per_replica = std::max(1.0, concurrency / deployment.replicas());
   const EffectiveBatch batch =
-      effective_batch(deployment, per_replica, work.input_tokens + work.output_tokens / 2.0);
+      effective_batch(deployment, per_replica,
+                      mean_decode_context(work.input_tokens, work.output_tokens, work.lengths.cv));
   if (batch.requests < 1.0) return bound;
   const StepPricer pricer(deployment);
   StepState state;
   state.requests = batch.requests;
   state.tokens_per_request = 1.0 + deployment.speculation.draft_tokens;
-  state.context = work.input_tokens + work.output_tokens / 2.0;
+  state.context = mean_decode_context(work.input_tokens, work.output_tokens, work.lengths.cv);
   state.logits_rows = state.tokens();
   StepPrice price;
   pricer.price(state, price);

@@ -34,7 +34,8 @@ Arm price_arm(const Deployment& deployment, double concurrency) {
   StepState state;
   state.requests = std::max(1.0, closed_loop_throughput(deployment, concurrency).batch.requests);
   state.tokens_per_request = arm.tokens_per_request;
-  state.context = deployment.workload.input_tokens + deployment.workload.output_tokens / 2.0;
+  const Workload& work = deployment.workload;
+  state.context = mean_decode_context(work.input_tokens, work.output_tokens, work.lengths.cv);
   state.logits_rows = state.tokens();
   StepPrice price;
   pricer.price(state, price);

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
 
 #include "model/serving.h"
+#include "model/simulate.h"
 #include "model/speculation.h"
 
 namespace fulcrum {
@@ -21,7 +23,7 @@ struct PricedPoint {
   double prefill_seconds = 0.0;
   double prefill_log_sigma = 0.0;
   double accept_length = 1.0;
-  ClosedLoopResult serving;
+  LoopResult loop;
   /// Of throughput and TPOT: decode and prefill share kernels, so their errors add.
   double log_sigma = 0.0;
   double step_log_sigma = 0.0;
@@ -70,6 +72,9 @@ class PointPricer {
 
  private:
   const std::pair<double, double>& prefill_of(const Deployment& deployment);
+  double pass_seconds(double tokens, double context);
+  double prefill_together(const Deployment& deployment, double prompts, bool mixed);
+  LoopResult loop_of(const Deployment& deployment, double concurrency, double per_replica);
 
   StepPricer pricer_;
   MemoryLedger ledger_;
@@ -77,7 +82,92 @@ class PointPricer {
   PricedPoint point_;
   StepPrice prefill_price_;
   std::unordered_map<double, std::pair<double, double>> prefills_;  ///< by input tokens
+  std::map<std::pair<double, double>, double> passes_;              ///< by tokens and context
 };
+
+double PointPricer::pass_seconds(double tokens, double context) {
+  const auto [it, is_new] = passes_.try_emplace({tokens, context}, 0.0);
+  if (is_new) {
+    StepState state;
+    state.tokens_per_request = tokens;
+    state.context = context;
+    state.prefill = true;
+    pricer_.price(state, prefill_price_);
+    it->second = prefill_price_.total_seconds();
+    constexpr std::size_t kMostKept = 65536;
+    if (passes_.size() >= kMostKept) {
+      const double seconds = it->second;
+      passes_.clear();
+      return seconds;
+    }
+  }
+  return it->second;
+}
+
+/// Prompts back to back, in passes of up to one chunk. A mixed pass also decodes, and counts with
+/// what it takes longer than the decode step it replaces.
+double PointPricer::prefill_together(const Deployment& deployment, double prompts, bool mixed) {
+  const Workload& work = deployment.workload;
+  const double prompt = work.input_tokens - work.cached_prefix_tokens;
+  double chunk = deployment.engine.chunked_prefill_tokens;
+  if (!mixed && (prompts == 1.0 || prompt >= chunk)) return prompts * point_.prefill_seconds;
+  double decoding = 0.0;
+  double saved = 0.0;
+  if (mixed) {
+    decoding = point_.batch.requests * (1.0 + deployment.speculation.draft_tokens);
+    chunk = std::max(1.0, chunk - decoding);
+    saved = point_.decode_seconds;
+    for (std::size_t i = 0; i < point_.decode.ops.size(); ++i) {
+      const OpFamily family = pricer_.graph().ops[i].family;
+      if (family == OpFamily::kAttention || family == OpFamily::kIndexer) {
+        saved -= point_.decode.ops[i].seconds;
+      }
+    }
+  }
+  const double total = prompts * prompt;
+  const double full = std::floor(total / chunk);
+  const double rest = total - full * chunk;
+  const double context = work.cached_prefix_tokens + prompt / 2.0;
+  double seconds = 0.0;
+  if (full > 0.0) seconds += full * (pass_seconds(chunk + decoding, context) - saved);
+  if (rest > 0.0) seconds += pass_seconds(rest + decoding, context) - saved;
+  return std::max(0.0, seconds);
+}
+
+LoopResult PointPricer::loop_of(const Deployment& deployment, double concurrency,
+                                double per_replica) {
+  const Workload& work = deployment.workload;
+  const bool mixed = default_policy(deployment.engine.kind) == SchedulerPolicy::kMixed;
+  LoopInput in;
+  in.concurrency = per_replica;
+  in.batch = point_.batch.requests;
+  in.output_tokens = work.output_tokens;
+  in.output_cv = work.lengths.cv;
+  in.accept_length = point_.accept_length;
+  if (!ceiling_.accept_all_drafts_free) {
+    in.accept_variance = accepted_drafts_variance(deployment.speculation.acceptance);
+  }
+  in.step_seconds = point_.decode_seconds;
+  const double prompt = work.input_tokens - work.cached_prefix_tokens;
+  in.mixed = mixed;
+  const double decoding = mixed ? in.batch * (1.0 + deployment.speculation.draft_tokens) : 0.0;
+  in.prompts_per_pass =
+      std::max(1.0, std::floor((deployment.engine.chunked_prefill_tokens - decoding) / prompt));
+  if (const auto prompts = work.prompts_at(concurrency)) {
+    in.prompts = *prompts / busy_replicas(deployment, concurrency);
+    StepState half;
+    half.requests = std::max(1.0, std::floor(in.batch / 2.0));
+    half.tokens_per_request =
+        ceiling_.accept_all_drafts_free ? 1.0 : 1.0 + deployment.speculation.draft_tokens;
+    half.context = mean_decode_context(work.input_tokens, work.output_tokens, work.lengths.cv);
+    half.logits_rows = half.tokens();
+    pricer_.price(half, prefill_price_);
+    in.drain_step_seconds =
+        prefill_price_.gpu_seconds + (ceiling_.no_gap ? 0.0 : prefill_price_.gap_seconds);
+  }
+  in.prefill_seconds = [&](double prompts) { return prefill_together(deployment, prompts, mixed); };
+  return closed_loop_in_its_regime(in);
+}
 
 const std::pair<double, double>& PointPricer::prefill_of(const Deployment& deployment) {
   const double input_tokens = deployment.workload.input_tokens;
@@ -93,8 +183,9 @@ const PricedPoint& PointPricer::price(const Deployment& deployment, double concu
   const int drafts = deployment.speculation.draft_tokens;
   PricedPoint& point = point_;
   const double per_replica = concurrency / busy_replicas(deployment, concurrency);
-  point.batch = effective_batch(deployment, ledger_, per_replica,
-                                work.input_tokens + work.output_tokens / 2.0);
+  const double context =
+      mean_decode_context(work.input_tokens, work.output_tokens, work.lengths.cv);
+  point.batch = effective_batch(deployment, ledger_, per_replica, context);
   if (point.batch.requests < 1.0) return point;
   point.accept_length = ceiling_.accept_all_drafts_free
                             ? 1.0 + drafts
@@ -102,24 +193,19 @@ const PricedPoint& PointPricer::price(const Deployment& deployment, double concu
   StepState state;
   state.requests = point.batch.requests;
   state.tokens_per_request = ceiling_.accept_all_drafts_free ? 1.0 : 1.0 + drafts;
-  state.context = work.input_tokens + work.output_tokens / 2.0;
+  state.context = context;
   state.logits_rows = state.tokens();
   pricer_.price(state, point.decode);
   const double gap = ceiling_.no_gap ? 0.0 : point.decode.gap_seconds;
   point.decode_seconds = point.decode.gpu_seconds + gap;
   std::tie(point.prefill_seconds, point.prefill_log_sigma) = prefill_of(deployment);
 
-  point.serving = closed_loop({.concurrency = per_replica,
-                               .batch = point.batch.requests,
-                               .output_tokens = work.output_tokens,
-                               .accept_length = point.accept_length,
-                               .step_seconds = point.decode_seconds,
-                               .prefill_seconds = point.prefill_seconds});
+  point.loop = loop_of(deployment, concurrency, per_replica);
   const double decode_part = decode_steps(work.output_tokens, point.accept_length) *
                              point.decode_seconds / point.batch.requests;
-  point.log_sigma =
-      (decode_part * point.decode.log_sigma + point.prefill_seconds * point.prefill_log_sigma) /
-      (decode_part + point.prefill_seconds);
+  const double prompt_part = point.loop.prompt_seconds;
+  point.log_sigma = (decode_part * point.decode.log_sigma + prompt_part * point.prefill_log_sigma) /
+                    (decode_part + prompt_part);
   const double system = deployment.kernels.host.system_log_sigma;
   const double acceptance = accept_length_log_sigma(
       deployment.speculation.acceptance, deployment.speculation.acceptance_standard_error);
@@ -212,16 +298,19 @@ Prediction predict(const Deployment& deployment) {
     if (priced.batch.requests >= 1.0) {
       point.accept_length = priced.accept_length;
       point.step_seconds = log_normal_interval(priced.decode_seconds, priced.step_log_sigma);
-      point.tpot_seconds = log_normal_interval(priced.serving.tpot_seconds, priced.log_sigma);
-      point.ttft_seconds = log_normal_interval(priced.serving.ttft_seconds, priced.log_sigma);
+      point.tpot_seconds = log_normal_interval(priced.loop.steady.tpot_seconds, priced.log_sigma);
+      point.ttft_seconds = log_normal_interval(priced.loop.steady.ttft_seconds, priced.log_sigma);
       point.output_tokens_per_second = log_normal_interval(
-          priced.serving.output_tokens_per_second * busy_replicas(deployment, concurrency),
+          priced.loop.output_tokens_per_second() * busy_replicas(deployment, concurrency),
           priced.log_sigma);
-      if (priced.serving.tpot_seconds > 0.0) {
+      if (priced.loop.steady.tpot_seconds > 0.0) {
         point.output_tokens_per_second_per_user =
-            log_normal_interval(1.0 / priced.serving.tpot_seconds, priced.log_sigma);
+            log_normal_interval(1.0 / priced.loop.steady.tpot_seconds, priced.log_sigma);
       }
       point.prefill_seconds = priced.prefill_seconds;
+      point.regime = priced.loop.regime;
+      point.prompts_together = priced.loop.prompts_together;
+      point.run_efficiency = priced.loop.run_efficiency;
       point.eager = priced.decode.eager;
       point.breakdown = breakdown_of(pricer.steps(), priced.decode);
     }
@@ -256,11 +345,14 @@ Throughput ThroughputPricer::at(double concurrency) {
   out.batch = point.batch;
   if (point.batch.requests < 1.0) return out;
   out.output_tokens_per_second =
-      point.serving.output_tokens_per_second * busy_replicas(deployment, concurrency);
-  out.tpot_seconds = point.serving.tpot_seconds;
-  out.ttft_seconds = point.serving.ttft_seconds;
+      point.loop.output_tokens_per_second() * busy_replicas(deployment, concurrency);
+  out.tpot_seconds = point.loop.steady.tpot_seconds;
+  out.ttft_seconds = point.loop.steady.ttft_seconds;
   out.step_seconds = point.decode_seconds;
   out.prefill_seconds = point.prefill_seconds;
+  out.prompt_seconds = point.loop.prompt_seconds;
+  out.run_efficiency = point.loop.run_efficiency;
+  out.regime = point.loop.regime;
   out.accept_length = point.accept_length;
   out.log_sigma = point.log_sigma;
   out.step_log_sigma = point.step_log_sigma;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "model/closed_loop_regimes.h"
 #include "model/deployment.h"
 #include "model/interval.h"
 #include "model/memory.h"
@@ -37,7 +38,11 @@ struct PredictionPoint {
   Interval ttft_seconds;
   Interval output_tokens_per_second;           ///< all requests
   Interval output_tokens_per_second_per_user;  ///< 1 / TPOT
-  double prefill_seconds = 0.0;                ///< of one request
+  double prefill_seconds = 0.0;                ///< of one request alone
+  /// How the closed loop settles at this point, and what a finite run loses to its ends.
+  ClosedLoopRegime regime = ClosedLoopRegime::kStaggered;
+  double prompts_together = 1.0;
+  double run_efficiency = 1.0;
   bool eager = false;
   std::vector<BreakdownLine> breakdown;
   MemoryLedger memory;
@@ -59,7 +64,10 @@ struct Throughput {
   double tpot_seconds = 0.0;
   double ttft_seconds = 0.0;
   double step_seconds = 0.0;
-  double prefill_seconds = 0.0;
+  double prefill_seconds = 0.0;  ///< of one prompt alone
+  double prompt_seconds = 0.0;   ///< per prompt, as prompts share prefills in the loop
+  double run_efficiency = 1.0;   ///< rate of a finite run over the steady rate, in the throughput
+  ClosedLoopRegime regime = ClosedLoopRegime::kStaggered;
   double accept_length = 1.0;
   double log_sigma = 0.0;       ///< of throughput and TPOT
   double step_log_sigma = 0.0;  ///< of the step

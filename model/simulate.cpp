@@ -75,9 +75,11 @@ class Simulator {
   }
 
   double draw_length(double mean) {
-    const double r = std::min(1.0, traffic_.length_ratio);
-    const double factor = r < 1.0 ? r + (2.0 - 2.0 * r) * lengths_.uniform() : 1.0;
-    return std::max(1.0, std::round(mean * factor));
+    if (traffic_.lengths.kind == LengthSpread::Kind::kFixed) return std::max(1.0, std::round(mean));
+    const double u = lengths_.uniform();
+    const bool second = traffic_.lengths.kind == LengthSpread::Kind::kLogNormal;
+    const double v = second ? lengths_.uniform() : 0.0;
+    return std::max(1.0, std::round(mean * traffic_.lengths.factor(u, v)));
   }
 
   void submit_now() {

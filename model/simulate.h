@@ -27,10 +27,9 @@ struct Traffic {
   double concurrency = 1.0;          ///< closed loop: requests kept in flight
   double requests_per_second = 0.0;  ///< Poisson
   std::int64_t num_requests = 0;     ///< closed loop and Poisson: prompts in all
-  double input_tokens = 1.0;
-  double output_tokens = 1.0;
-  /// Lengths are drawn uniformly from [ratio, 2 - ratio] times the mean; 1: all alike.
-  double length_ratio = 1.0;
+  double input_tokens = 1.0;         ///< mean
+  double output_tokens = 1.0;        ///< mean
+  LengthSpread lengths;
   std::span<const TraceRequest> trace;  ///< sorted by arrival
 };
 

@@ -154,6 +154,12 @@ void read_workload(JsonObject& object, Workload& workload) {
   if (workload.concurrency.empty()) {
     object.problem("concurrency", "names no concurrency", "at least one number from 1");
   }
+  if (object.has("length_ratio") && object.has("length_cv")) {
+    object.problem("length_cv", "is given beside length_ratio", "one of the two");
+  }
+  workload.lengths = LengthSpread::log_normal(object.number_or("length_cv", Range{0, 5}, 0.0));
+  const double ratio = object.number_or("length_ratio", Range{0, 1, true}, 1.0);
+  if (ratio < 1.0) workload.lengths = LengthSpread::uniform(ratio);
   workload.num_prompts = object.numbers_or("num_prompts", kConcurrency, {});
   if (workload.cached_prefix_tokens >= workload.input_tokens) {
     object.problem("cached_prefix_tokens", "covers the whole prompt", "less than input_tokens");

@@ -1,10 +1,10 @@
 // fulcrum import: what other tools measured, in this project's terms.
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/output_file.h"
 #include "cli/table.h"
 #include "model/errors.h"
 #include "model/io/serving_result_file.h"
@@ -49,17 +49,6 @@ void print_serving(const std::vector<ServingResult>& results) {
             << results.front().tool
             << (results.front().model.empty() ? "" : ", " + results.front().model) << '\n';
   table.print(std::cout, TerminalStyle::of_stdout());
-}
-
-void write_file(const std::string& path, const std::string& text) {
-  const std::string scratch = path + ".part";
-  std::ofstream out(scratch, std::ios::binary);
-  out << text;
-  out.close();
-  if (!out || std::rename(scratch.c_str(), path.c_str()) != 0) {
-    std::remove(scratch.c_str());
-    throw std::runtime_error(path + " cannot be written");
-  }
 }
 
 }  // namespace

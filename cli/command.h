@@ -21,6 +21,7 @@ std::span<const Command> commands();
 
 int run_predict(const Arguments& arguments);
 int run_levers(const Arguments& arguments);
+int run_tune_plan(const Arguments& arguments);
 int run_explain(const Arguments& arguments);
 int run_simulate(const Arguments& arguments);
 int run_sweep(const Arguments& arguments);

@@ -15,6 +15,8 @@ constexpr int kBadInput = 2;
 constexpr Command kCommands[] = {
     {"predict", "what a deployment does: step breakdown, TPOT, TTFT, tok/s", run_predict},
     {"levers", "what each change gives, its ceiling, its cost, whether to do it", run_levers},
+    {"tune-plan", "which GEMM shapes are worth tuning, what it can give, which candidates can win",
+     run_tune_plan},
     {"explain", "why the step is this long, why MTP stops paying, what a target needs",
      run_explain},
     {"simulate", "continuous batching request by request: latency percentiles", run_simulate},

@@ -9,8 +9,10 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "replay/build_info.h"
+#include "replay/collectives/command.h"
 #include "replay/options.h"
 #include "replay/registry.h"
 #include "replay/supervisor.h"
@@ -171,6 +173,12 @@ int run(const ReplayOptions& options, int argc, char** argv) {
 }  // namespace
 
 int run_replay_command(int argc, char** argv) {
+  if (argc > 1 && std::string(argv[1]) == "collectives") {
+    const std::string name = std::string(argv[0]) + " collectives";
+    std::vector<char*> rest(argv + 1, argv + argc);
+    rest[0] = const_cast<char*>(name.c_str());  // Only read.
+    return collectives::run_collectives_command(argc - 1, rest.data());
+  }
   ReplayOptions options;
   try {
     options = parse_options(argc, argv);

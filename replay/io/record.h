@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/common/claim.h"
+#include "replay/io/measurement_file.h"
 #include "replay/nvml.h"
 #include "replay/plan.h"
 #include "replay/roofline.h"
@@ -70,20 +71,5 @@ LineSummary summarize_line(const std::string& entry_line);
 // skipped, in a session on the same device and build. A missing file gives an empty set; an
 // unreadable line is ignored (the last line of a run that was killed).
 std::set<std::string> finished_keys(const std::string& path, const Session& session);
-
-// Appends whole lines; a write that fails midway (disk full) is cut back to the last complete line,
-// and write() throws std::runtime_error with the path and the reason.
-class MeasurementFile {
- public:
-  explicit MeasurementFile(std::string path);
-  ~MeasurementFile();
-  MeasurementFile(const MeasurementFile&) = delete;
-  MeasurementFile& operator=(const MeasurementFile&) = delete;
-  void write(const std::string& line);
-
- private:
-  std::string path_;
-  int descriptor_ = -1;
-};
 
 }  // namespace fulcrum::replay

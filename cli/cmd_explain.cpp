@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/explain_compare.h"
 #include "cli/explain_target.h"
 #include "cli/options.h"
 #include "cli/scenario_options.h"
@@ -16,7 +17,7 @@
 namespace fulcrum::cli {
 namespace {
 
-constexpr const char* kTopics[] = {"step", "speculation", "target"};
+constexpr const char* kTopics[] = {"step", "speculation", "target", "compare"};
 
 std::string ratio(double value) { return format_number(value) + "x"; }
 
@@ -110,16 +111,14 @@ void print_causes(const SpeculationPoint& point, const TerminalStyle& style) {
 }
 
 void print_crossover(const Crossover& cross, double most) {
-  const auto text = [](const std::optional<double>& c) {
-    return c ? "C=" + format_number(*c) : std::string("none");
+  const auto text = [&](const std::optional<double>& c, Crossover::Status status) {
+    if (c) return "stops paying at C=" + format_number(*c);
+    return status == Crossover::Status::kNeverPays ? std::string("never pays")
+                                                   : "still pays at C=" + format_count(most);
   };
-  if (!cross.p50) {
-    std::cout << "\nno crossover up to C=" << format_count(most);
-  } else {
-    std::cout << "\nspeculation stops paying at " << text(cross.p50);
-  }
-  std::cout << " (from " << text(cross.p05) << " for the low end of the gain, to "
-            << text(cross.p95) << " for the high end)\n";
+  std::cout << "\nspeculation " << text(cross.p50, cross.p50_status)
+            << " (low end of the gain: " << text(cross.p05, cross.p05_status)
+            << ", high end: " << text(cross.p95, cross.p95_status) << ")\n";
 }
 
 /// Which entries of the ledger the drafts change, and what the pools would hold.
@@ -156,26 +155,45 @@ void print_memory_change(const Deployment& without, const Deployment& with,
   table.print(std::cout, style);
 }
 
-void print_ladder(const Deployment& with, const std::vector<double>& concurrency,
-                  const TerminalStyle& style) {
-  constexpr int kMostDrafts = 5;
-  std::cout << '\n' << bold("tok/s by drafted tokens K (the best in brackets)", style) << '\n';
+/// Passes of a chained draft worth showing, or the block the checkpoint was trained for.
+int most_drafts(const Deployment& with) {
+  constexpr int kMostPasses = 5;
+  const bool block = with.speculation.method == DraftMethod::kDspark;
+  return std::max(with.speculation.draft_tokens, block ? with.model.dspark_block : kMostPasses);
+}
+
+void print_ladder(const Deployment& with, const TerminalStyle& style) {
+  const int most = most_drafts(with);
+  std::cout << '\n'
+            << bold("tok/s by drafted tokens K, and what the last position adds (best in brackets)",
+                    style)
+            << '\n';
   std::vector<Table::Column> columns{{"C"}};
-  for (int k = 0; k <= kMostDrafts; ++k) columns.push_back({"K=" + std::to_string(k)});
+  for (int k = 0; k <= most; ++k) columns.push_back({"K=" + std::to_string(k)});
   Table table(columns);
-  for (double c : concurrency) {
-    const std::vector<DraftChoice> ladder = draft_ladder(with, c, kMostDrafts);
-    const auto best = std::max_element(ladder.begin(), ladder.end(), [](auto& a, auto& b) {
-      return a.output_tokens_per_second < b.output_tokens_per_second;
-    });
+  for (double c : with.workload.concurrency) {
+    const std::vector<DraftChoice> ladder = draft_ladder(with, c, most);
     std::vector<std::string> cells{format_count(c)};
     for (const DraftChoice& choice : ladder) {
-      const std::string text = format_number(choice.output_tokens_per_second);
-      cells.push_back(&choice == &*best ? "[" + text + "]" : text);
+      std::string text = format_number(choice.output_tokens_per_second);
+      if (choice.draft_tokens > 0) {
+        const auto percent = std::lround(100.0 * (choice.marginal_gain_ratio - 1.0));
+        text += (percent < 0 ? " " : " +") + std::to_string(percent) + "%";
+      }
+      const bool best = choice.draft_tokens == best_of(ladder).draft_tokens;
+      cells.push_back(best ? "[" + text + "]" : text);
     }
     table.add(cells);
   }
   table.print(std::cout, style);
+}
+
+void print_dips(const std::vector<GainDip>& dips) {
+  for (const GainDip& dip : dips) {
+    std::cout << "dip at C=" << format_count(dip.concurrency) << " (" << ratio(dip.gain_ratio)
+              << "): " << dip.cause << " costs " << ratio(1.0 / dip.cause_ratio)
+              << " more there than at its neighbours\n";
+  }
 }
 
 void explain_speculation_topic(const Deployment& without, const Deployment& with, bool json,
@@ -195,11 +213,17 @@ void explain_speculation_topic(const Deployment& without, const Deployment& with
   if (json) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const SpeculationPoint& point : points) list.push_back(io::to_json(point));
+    nlohmann::ordered_json ladders = nlohmann::ordered_json::array();
+    for (double c : with.workload.concurrency) {
+      ladders.push_back(io::to_json(c, draft_ladder(with, c, most_drafts(with))));
+    }
     std::cout << nlohmann::ordered_json{{"schema", "fulcrum/explanation/1"},
                                         {"scenario", with.name},
                                         {"against", without.name},
                                         {"topic", "speculation"},
                                         {"crossover_concurrency", io::to_json(cross)},
+                                        {"dips", io::to_json(gain_dips(points))},
+                                        {"draft_ladder", ladders},
                                         {"points", list}}
                      .dump(1)
               << '\n';
@@ -207,13 +231,14 @@ void explain_speculation_topic(const Deployment& without, const Deployment& with
   }
   plot_gains(points, style);
   print_crossover(cross, grid.back());
+  print_dips(gain_dips(points));
   for (const SpeculationPoint& point : points) {
     if (std::find(with.workload.concurrency.begin(), with.workload.concurrency.end(),
                   point.concurrency) != with.workload.concurrency.end()) {
       print_causes(point, style);
     }
   }
-  print_ladder(with, with.workload.concurrency, style);
+  print_ladder(with, style);
   print_memory_change(without, with, style);
 }
 
@@ -236,19 +261,22 @@ int run_explain(const Arguments& given) {
   Arguments arguments = given;
   const std::string topic = take_topic(arguments);
   po::options_description options = scenario_options();
-  options.add_options()("against", po::value<std::string>(),
-                        "speculation: the arm without drafts; else the scenario itself")(
+  options.add_options()(
+      "against", po::value<std::string>(),
+      "speculation: the arm without drafts, else the scenario itself; compare: A")(
       "tok-s", po::value<double>(), "target: aggregate output tokens per second");
   const HelpText help{
-      "fulcrum explain [SCENARIO] step|speculation|target [OPTIONS]",
+      "fulcrum explain [SCENARIO] step|speculation|target|compare [OPTIONS]",
       "step: from the roofline to the predicted step. speculation: what drafts give over\n"
       "concurrency, split into causes, and where they stop paying. target: whether --tok-s is\n"
-      "possible on this hardware, what bounds it, and which levers together reach it.",
+      "possible on this hardware, what bounds it, and which levers together reach it. compare:\n"
+      "whether SCENARIO serves the batch of --against, and which entry of the memory ledger says "
+      "no.",
       "  fulcrum explain campaign-b speculation --against campaign-a"};
   po::variables_map values;
   if (!parse(arguments, help, options, {"scenario"}, values)) return 0;
   if (topic.empty()) {
-    throw InputError({"command line", "", "no topic", "step, speculation or target"});
+    throw InputError({"command line", "", "no topic", "step, speculation, target or compare"});
   }
   std::vector<std::string> warnings;
   const io::ScenarioDocument scenario = scenario_of(values);
@@ -269,6 +297,13 @@ int run_explain(const Arguments& given) {
           io::resolve_scenario(io::read_scenario(values["against"].as<std::string>()), warnings);
     }
     explain_speculation_topic(without, deployment, json, style);
+  } else if (topic == "compare") {
+    if (values.count("against") == 0) {
+      throw InputError({"command line", "--against", "is missing", "the scenario to compare with"});
+    }
+    const Deployment before =
+        io::resolve_scenario(io::read_scenario(values["against"].as<std::string>()), warnings);
+    explain_compare_topic(before, deployment, json, style);
   } else {
     constexpr double kMost = 1e9;
     if (values.count("tok-s") == 0 || !(values["tok-s"].as<double>() > 0.0) ||

@@ -15,14 +15,19 @@ double prefill_of(const LoopInput& in, double prompts) {
   return t > 0.0 ? whole * (1.0 - t) + in.prefill_seconds(below + 1.0) * t : whole;
 }
 
+/// One pass that prefills `prompts`, the decode step it carries included.
+double pass_of(const LoopInput& in, double prompts) {
+  return prefill_of(in, std::max(1.0, prompts)) + (in.mixed ? in.step_seconds : 0.0);
+}
+
 /// Mean time to the first token of `prompts` that wait together: each comes with its pass.
 double first_token_seconds(const LoopInput& in, double prompts) {
   const double size = std::min(in.prompts_per_pass, prompts);
   const double full = std::floor(prompts / size);
   const double rest = prompts - full * size;
-  const double pass = prefill_of(in, size);
+  const double pass = pass_of(in, size);
   double sum = size * pass * full * (full + 1.0) / 2.0;
-  if (rest > 0.0) sum += rest * (full * pass + prefill_of(in, std::max(1.0, rest)));
+  if (rest > 0.0) sum += rest * (full * pass + pass_of(in, rest));
   return sum / prompts;
 }
 

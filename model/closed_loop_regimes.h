@@ -45,7 +45,7 @@ struct LoopResult {
 };
 
 /// X = run_efficiency / (prompt + steps step / batch); latencies by Little's law. Leaves out
-/// retraction, and what mixed passes save by sharing weights with a half-empty chunk.
+/// retraction, and the queue of prompts that arrive while mixed passes prefill others.
 LoopResult closed_loop_in_its_regime(const LoopInput& input);
 
 /// Steps between the ends of requests that started together: standard deviation over requests of

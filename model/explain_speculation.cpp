@@ -146,8 +146,57 @@ SpeculationPoint explain_speculation(const Deployment& without, const Deployment
 }
 
 Crossover crossover(const std::vector<SpeculationPoint>& points) {
-  return {crossing(points, &Interval::p05), crossing(points, &Interval::p50),
-          crossing(points, &Interval::p95)};
+  const auto status = [&](double Interval::*end, const std::optional<double>& at) {
+    if (at) return Crossover::Status::kStopsPaying;
+    const bool pays = !points.empty() && points.back().gain_ratio.*end > 1.0;
+    return pays ? Crossover::Status::kNeverStops : Crossover::Status::kNeverPays;
+  };
+  Crossover cross;
+  cross.p05 = crossing(points, &Interval::p05);
+  cross.p50 = crossing(points, &Interval::p50);
+  cross.p95 = crossing(points, &Interval::p95);
+  cross.p05_status = status(&Interval::p05, cross.p05);
+  cross.p50_status = status(&Interval::p50, cross.p50);
+  cross.p95_status = status(&Interval::p95, cross.p95);
+  return cross;
+}
+
+std::string_view name_of(Crossover::Status status) {
+  constexpr std::string_view kNames[] = {"stops_paying", "never_stops", "never_pays"};
+  return kNames[static_cast<int>(status)];
+}
+
+std::vector<GainDip> gain_dips(const std::vector<SpeculationPoint>& points) {
+  constexpr double kWorthSaying = 0.99;
+  const auto factor = [](const SpeculationPoint& point, const std::string& name) {
+    for (const GainCause& cause : point.causes) {
+      if (cause.name == name) return cause.factor;
+    }
+    return 1.0;
+  };
+  std::vector<GainDip> dips;
+  for (std::size_t i = 1; i + 1 < points.size(); ++i) {
+    const double gain = points[i].gain_ratio.p50;
+    const double around = std::min(points[i - 1].gain_ratio.p50, points[i + 1].gain_ratio.p50);
+    if (gain > kWorthSaying * around) continue;
+    GainDip dip{points[i].concurrency, gain, "", 1.0};
+    for (const GainCause& cause : points[i].causes) {
+      const double neighbours =
+          std::sqrt(factor(points[i - 1], cause.name) * factor(points[i + 1], cause.name));
+      if (cause.factor / neighbours < dip.cause_ratio) {
+        dip.cause = cause.name;
+        dip.cause_ratio = cause.factor / neighbours;
+      }
+    }
+    dips.push_back(std::move(dip));
+  }
+  return dips;
+}
+
+const DraftChoice& best_of(const std::vector<DraftChoice>& ladder) {
+  return *std::max_element(ladder.begin(), ladder.end(), [](const auto& a, const auto& b) {
+    return a.output_tokens_per_second < b.output_tokens_per_second;
+  });
 }
 
 std::vector<DraftChoice> draft_ladder(const Deployment& deployment, double concurrency,
@@ -158,7 +207,12 @@ std::vector<DraftChoice> draft_ladder(const Deployment& deployment, double concu
     candidate.speculation.draft_tokens = k;
     candidate.speculation.acceptance = acceptance_for(deployment.speculation.acceptance, k);
     const Throughput throughput = closed_loop_throughput(candidate, concurrency);
-    ladder.push_back({k, throughput.accept_length, throughput.output_tokens_per_second});
+    DraftChoice choice{k, throughput.accept_length, throughput.output_tokens_per_second, 1.0};
+    if (k > 0 && ladder.back().output_tokens_per_second > 0.0) {
+      choice.marginal_gain_ratio =
+          choice.output_tokens_per_second / ladder.back().output_tokens_per_second;
+    }
+    ladder.push_back(choice);
   }
   return ladder;
 }

@@ -14,7 +14,14 @@ ServingPool serving_pool(const Deployment& deployment) {
   pool.page_tokens = 256.0;  // both engines
   pool.max_running = deployment.engine.max_running_requests;
   if (deployment.engine.kind == EngineKind::kVllm) {
-    pool.fixed_tokens = ledger.admission_bytes / ledger.pool_bytes_per_token;
+    // Sliding caches give back what a prompt needed: a decoding request holds its window and
+    // states.
+    KvFormat format;
+    format.index_row_bytes = deployment.kernels.traits.index_row_bytes;
+    const double drafts = deployment.speculation.draft_tokens;
+    pool.fixed_tokens =
+        vllm_admission(deployment.model, format, 1.0 + drafts, drafts > 0.0).total() /
+        ledger.pool_bytes_per_token;
   } else {
     const SglangPoolRules rules;
     pool.max_running = std::min(

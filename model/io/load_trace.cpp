@@ -1,6 +1,7 @@
 #include "model/io/load_trace.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
@@ -46,6 +47,10 @@ std::vector<TraceRequest> load_trace(const std::string& path) {
     constexpr double kMostTokens = 1e9;
     if (!(*input >= 1.0 && *input <= kMostTokens) || !(*output >= 1.0 && *output <= kMostTokens)) {
       throw InputError({path, place, "has a length outside 1 .. 1e9", ""});
+    }
+    constexpr double kMostSeconds = 1e10;  // 300 years: covers Unix times, keeps clocks exact to us
+    if (!(std::abs(arrival) <= kMostSeconds)) {
+      throw InputError({path, place, "has an arrival outside 1e10 seconds of zero", ""});
     }
     trace.push_back({arrival, *input, *output});
   }

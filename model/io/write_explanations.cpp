@@ -49,7 +49,51 @@ ordered_json to_json(const SpeculationPoint& point) {
 ordered_json to_json(const Crossover& crossover) {
   return {{"p05", or_null(crossover.p05)},
           {"p50", or_null(crossover.p50)},
-          {"p95", or_null(crossover.p95)}};
+          {"p95", or_null(crossover.p95)},
+          {"status",
+           {{"p05", name_of(crossover.p05_status)},
+            {"p50", name_of(crossover.p50_status)},
+            {"p95", name_of(crossover.p95_status)}}}};
+}
+
+ordered_json to_json(const std::vector<GainDip>& dips) {
+  ordered_json out = ordered_json::array();
+  for (const GainDip& dip : dips) {
+    out.push_back({{"concurrency", dip.concurrency},
+                   {"gain_ratio", dip.gain_ratio},
+                   {"cause", dip.cause},
+                   {"cause_ratio", dip.cause_ratio}});
+  }
+  return out;
+}
+
+ordered_json to_json(double concurrency, const std::vector<DraftChoice>& ladder) {
+  ordered_json choices = ordered_json::array();
+  for (const DraftChoice& choice : ladder) {
+    choices.push_back({{"draft_tokens", choice.draft_tokens},
+                       {"accept_length", choice.accept_length},
+                       {"output_tokens_per_second", choice.output_tokens_per_second},
+                       {"marginal_gain_ratio", choice.marginal_gain_ratio}});
+  }
+  return {{"concurrency", concurrency},
+          {"best_draft_tokens", best_of(ladder).draft_tokens},
+          {"choices", std::move(choices)}};
+}
+
+ordered_json to_json(const BatchChange& change) {
+  ordered_json causes = ordered_json::array();
+  for (const LedgerCause& cause : change.causes) {
+    causes.push_back({{"entry", cause.entry}, {"factor", cause.factor}});
+  }
+  return {{"concurrency", change.concurrency},
+          {"effective_batch_before", change.before.requests},
+          {"effective_batch_after", change.after.requests},
+          {"batch_limiter_before", name_of(change.before.limiter)},
+          {"batch_limiter_after", name_of(change.after.limiter)},
+          {"comparable", change.comparable()},
+          {"requests_that_fit_before", change.fits_before},
+          {"requests_that_fit_after", change.fits_after},
+          {"ledger_causes", std::move(causes)}};
 }
 
 ordered_json to_json(const TargetAnswer& answer) {

@@ -14,12 +14,14 @@
 #include "model/errors.h"
 #include "model/io/data_dir.h"
 #include "model/io/json_reader.h"
+#include "model/io/load_acceptance.h"
 #include "model/io/load_calibration.h"
 #include "model/io/load_hardware.h"
 #include "model/io/load_kernel_set.h"
 #include "model/io/load_lever.h"
 #include "model/io/load_model.h"
 #include "model/io/load_scenario.h"
+#include "model/io/load_trace.h"
 #include "tests/fuzz/mutate.h"
 
 namespace fulcrum {
@@ -62,6 +64,7 @@ const std::vector<Loader>& loaders() {
        },
        true, 60},
       {"kernels", load_kernels, true, 100},
+      {"acceptance", [](const std::string& path) { io::load_acceptance(path); }, true, 60},
       {"levers", load_and_pull, true, 150},
       {"calibration", [](const std::string& path) { io::load_calibration(path); }, true, 60},
   };
@@ -127,6 +130,25 @@ class ShippedFiles : public testing::Test {
  private:
   fs::path scratch_;
 };
+
+TEST_F(ShippedFiles, DamagedTracesAreReadOrRefused) {
+  const Loader loader{"", [](const std::string& path) { io::load_trace(path); }, false, 0};
+  const std::string text =
+      "{\"timestamp\": 1500, \"input_length\": 6758, \"output_length\": 500, \"hash_ids\": [0]}\n"
+      "{\"arrival_time\": 27.5, \"prompt_len\": 7, \"output_len\": 9, \"prompt\": \"x\"}\n"
+      "{\"timestamp\": 1e3, \"input_length\": 1, \"output_length\": 1}\n";
+  ASSERT_EQ(load_text(loader, "trace.jsonl", text), Outcome::kRead) << refusal_;
+  fuzz::Generator generator(20260805);
+  for (int i = 0; i < 2000; ++i) {
+    const std::string variant = fuzz::damage_text(text, generator);
+    EXPECT_NE(load_text(loader, "trace.jsonl", variant), Outcome::kWrongFailure) << variant;
+  }
+  for (const char* huge : {"1e300", "-1e300", "1e999"}) {
+    const std::string line =
+        std::string("{\"arrival_seconds\": ") + huge + ", \"input_len\": 1, \"output_len\": 1}\n";
+    EXPECT_EQ(load_text(loader, "trace.jsonl", line), Outcome::kRefused) << line;
+  }
+}
 
 TEST_F(ShippedFiles, AreReadAsTheyAre) {
   visit_all([&](const Loader& loader, const fs::path& path) {

@@ -92,6 +92,36 @@ TEST(ExplainSpeculation, CrossoverLiesBetweenThePointsAroundIt) {
   EXPECT_GE(cross.p95.value_or(16.0), *cross.p50);
 }
 
+SpeculationPoint point_with(double concurrency, double gain, double attention = 1.0) {
+  SpeculationPoint point;
+  point.concurrency = concurrency;
+  point.gain_ratio = {gain * 0.9, gain, gain * 1.1};
+  point.causes = {{"accepted_tokens", 1.8, 1.0}, {"verify_attention", attention, 1.0}};
+  return point;
+}
+
+TEST(ExplainSpeculation, ACrossoverSaysWhetherDraftsNeverPayOrNeverStop) {
+  using Status = Crossover::Status;
+  const Crossover never = crossover({point_with(1, 0.9), point_with(2, 0.8)});
+  EXPECT_FALSE(never.p50);
+  EXPECT_EQ(never.p50_status, Status::kNeverPays);
+  const Crossover always = crossover({point_with(1, 1.5), point_with(2, 1.3)});
+  EXPECT_FALSE(always.p50);
+  EXPECT_EQ(always.p50_status, Status::kNeverStops);
+  const Crossover falls = crossover({point_with(1, 1.2), point_with(4, 0.8)});
+  EXPECT_EQ(falls.p50_status, Status::kStopsPaying);
+  EXPECT_NEAR(*falls.p50, 2.0, 1e-12);  // half way from 1.2 to 0.8, in log concurrency
+}
+
+TEST(ExplainSpeculation, ADipNamesTheCauseThatIsWeakestThere) {
+  const auto dips = gain_dips({point_with(1, 1.5, 0.9), point_with(2, 1.1, 0.6),
+                               point_with(4, 1.3, 0.9), point_with(8, 1.2, 0.85)});
+  ASSERT_EQ(dips.size(), 1u);
+  EXPECT_EQ(dips[0].concurrency, 2.0);
+  EXPECT_EQ(dips[0].cause, "verify_attention");
+  EXPECT_NEAR(dips[0].cause_ratio, 0.6 / 0.9, 1e-12);
+}
+
 TEST(ExplainSpeculation, NoDraftsGainNothing) {
   const Deployment a = test::deployment("campaign-a");
   const SpeculationPoint point = explain_speculation(a, without_speculation(a), 8);
@@ -108,7 +138,18 @@ TEST(DraftLadder, KOfZeroIsNoSpeculation) {
   for (std::size_t k = 1; k < ladder.size(); ++k) {
     EXPECT_GE(ladder[k].accept_length, ladder[k - 1].accept_length);
     EXPECT_LE(ladder[k].accept_length, 1.0 + static_cast<double>(k));
+    EXPECT_DOUBLE_EQ(ladder[k].marginal_gain_ratio,
+                     ladder[k].output_tokens_per_second / ladder[k - 1].output_tokens_per_second);
+    EXPECT_LE(ladder[k].output_tokens_per_second, best_of(ladder).output_tokens_per_second);
   }
+}
+
+TEST(DraftLadder, FewerDraftsAreBestAtHigherConcurrency) {
+  const Deployment b = test::deployment(
+      "b12x-tp4",
+      {{"/speculation", {{"method", "mtp"}, {"draft_tokens", 2}, {"workload", "mt-bench"}}}});
+  EXPECT_GE(best_of(draft_ladder(b, 1, 3)).draft_tokens,
+            best_of(draft_ladder(b, 64, 3)).draft_tokens);
 }
 
 TEST(Waterfall, BarsSumToTheStep) {

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "model/memory_change.h"
 #include "model/weights.h"
 #include "tests/model/test_support.h"
 
@@ -181,6 +184,68 @@ TEST(Ledger, DraftModelWantsMoreRoomThanTheCampaignLeaves) {
   // SGLang would set 0.838 for config B by its own rule; the campaign runs 0.85.
   EXPECT_FALSE(memory_ledger(test::deployment("campaign-a")).reserve_is_short);
   EXPECT_TRUE(memory_ledger(test::deployment("campaign-b")).reserve_is_short);
+}
+
+double product(const BatchChange& change) {
+  double log_sum = 0.0;
+  for (const LedgerCause& cause : change.causes) log_sum += std::log(cause.factor);
+  return std::exp(log_sum);
+}
+
+TEST(BatchChange, MemoryHalvesTheCampaignsBatchAndTheHcaRingsDoMostOfIt) {
+  const BatchChange change = explain_batch(test::deployment("campaign-a-memory"),
+                                           test::deployment("campaign-b-memory"), 16);
+  EXPECT_EQ(change.before.requests, 16.0);
+  EXPECT_EQ(change.after.requests, 8.0);
+  EXPECT_EQ(change.after.limiter, BatchLimiter::kKvMemory);
+  EXPECT_FALSE(change.comparable());
+  EXPECT_TRUE(change.by_memory());
+  ASSERT_FALSE(change.causes.empty());
+  EXPECT_EQ(change.causes.front().entry, "HCA states a token");
+  EXPECT_NEAR(product(change), change.fits_after / change.fits_before, 1e-12);
+}
+
+TEST(BatchChange, AtOneMemoryFractionTheDoubledRingsLeaveNineOfSixteen) {
+  // 15 897 / 26 025 B a pool token: 0.611; of 16 requests 9.8 are left, and none of them halved.
+  const Deployment a = test::deployment("campaign-a-memory");
+  Deployment b = test::deployment("campaign-b-memory");
+  b.engine.memory_fraction = a.engine.memory_fraction;
+  const BatchChange change = explain_batch(a, b, 16);
+  EXPECT_NEAR(change.fits_after / change.fits_before, 15897.0 / 26025.0, 1e-4);
+  EXPECT_GT(change.after.requests, 8.0);
+}
+
+TEST(BatchChange, TheStatedRangeOfMemoryFractionsIsTheOneThatHalves) {
+  const auto halves = [](double fraction) {
+    Deployment a = test::deployment("campaign-a-memory");
+    Deployment b = test::deployment("campaign-b-memory");
+    a.engine.memory_fraction = fraction;
+    b.engine.memory_fraction = fraction - 2048.0 / 97887.0;
+    const BatchChange change = explain_batch(a, b, 16);
+    return change.before.requests == 16.0 && change.after.requests == 8.0;
+  };
+  EXPECT_FALSE(halves(0.613));
+  for (double fraction : {0.616, 0.62, 0.622}) EXPECT_TRUE(halves(fraction)) << fraction;
+  EXPECT_FALSE(halves(0.626));
+}
+
+TEST(BatchChange, CausesMultiplyToTheChangeOnBothEngines) {
+  for (EngineKind kind : {EngineKind::kSglang, EngineKind::kVllm}) {
+    Deployment a = test::deployment("b12x-tp4");
+    Deployment b = test::deployment("campaign-b");
+    a.engine.kind = kind;
+    b.engine.kind = kind;
+    const BatchChange change = explain_batch(a, b, 8);
+    ASSERT_GT(change.fits_before, 0.0);
+    EXPECT_NEAR(std::log(product(change)), std::log(change.fits_after / change.fits_before), 1e-9);
+  }
+}
+
+TEST(BatchChange, TheSameDeploymentHasNoCauses) {
+  const Deployment a = test::deployment("campaign-a");
+  const BatchChange change = explain_batch(a, a, 16);
+  EXPECT_TRUE(change.comparable());
+  EXPECT_TRUE(change.causes.empty());
 }
 
 }  // namespace

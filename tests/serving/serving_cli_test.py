@@ -27,6 +27,21 @@ class Explain(unittest.TestCase):
         self.assertIn("not comparable: 16 requests decode together without drafts, 8 with", text)
         self.assertIn("HCA states", text)
 
+    def test_compare_names_the_ledger_entry_that_halves_the_batch(self):
+        arguments = ["explain", "campaign-b-memory", "compare", "--against", "campaign-a-memory"]
+        answer = json.loads(run(*arguments, "--json").stdout)
+        point = {p["concurrency"]: p for p in answer["points"]}[16]
+        self.assertEqual((point["effective_batch_before"], point["effective_batch_after"]), (16, 8))
+        self.assertFalse(point["comparable"])
+        self.assertEqual(point["ledger_causes"][0]["entry"], "HCA states a token")
+        self.assertIn("HCA states a token does most of it", run(*arguments).stdout)
+
+    def test_best_number_of_drafts_and_status_of_the_crossover_are_said(self):
+        result = run("explain", "maxq-dspark-tp2", "speculation", "--json")
+        answer = json.loads(result.stdout)
+        self.assertEqual(answer["crossover_concurrency"]["status"]["p50"], "never_stops")
+        self.assertEqual([entry["best_draft_tokens"] for entry in answer["draft_ladder"]][0], 5)
+
     def test_step_ends_at_the_predicted_step(self):
         answer = json.loads(run("explain", "step", "b12x-tp4", "--json").stdout)
         for point in answer["points"]:
@@ -41,6 +56,7 @@ class Explain(unittest.TestCase):
 
     def test_misuse_exits_with_2(self):
         for arguments in (["explain"], ["explain", "target"], ["explain", "campaign-a", "speculation"],
+                          ["explain", "campaign-a", "compare"],
                           ["simulate", "--rate", "0"], ["simulate", "--trace", "none.jsonl"],
                           ["simulate", "--policy", "fifo"], ["simulate", "-n", "0"]):
             self.assertEqual(run(*arguments).returncode, 2, arguments)

@@ -38,7 +38,40 @@ struct BoundLaw {
   std::function<void(std::span<const double> parameters, RowIndices rows, std::span<double> seconds,
                      std::span<double> gradient)>
       evaluate_with_gradient;
+  /// Where a row lies for a learned correction (model/laws/log_correction.h); none: 0.
+  std::size_t num_features = 0;
+  std::vector<double> features;  ///< [num_rows, num_features]
+  /// Sizes beyond whose largest fitted value a prediction extrapolates.
+  std::size_t num_reach = 0;
+  std::vector<double> reach;  ///< [num_rows, num_reach]
 };
+
+/// Features of every row, [rows, N]: `features_of(row)` returns an array of N numbers.
+template <std::size_t N, class Rows, class Features>
+std::vector<double> feature_table(const Rows& rows, Features features_of) {
+  std::vector<double> table;
+  table.reserve(rows.size() * N);
+  for (const auto& row : rows) {
+    const std::array<double, N> f = features_of(row);
+    table.insert(table.end(), f.begin(), f.end());
+  }
+  return table;
+}
+
+template <std::size_t N>
+BoundLaw with_features(BoundLaw law, std::vector<double> table) {
+  law.num_features = N;
+  law.features = std::move(table);
+  return law;
+}
+
+/// `table` holds the N sizes of every row that mark how far measurements reach.
+template <std::size_t N>
+BoundLaw with_reach(BoundLaw law, std::vector<double> table) {
+  law.num_reach = N;
+  law.reach = std::move(table);
+  return law;
+}
 
 /// Binds a law in two steps, so that what depends on the parameters alone is done once per call and
 /// not once per row: `prepare(std::span<const Real, N> parameters) -> Prepared` and

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "calibrate/correction.h"
 #include "calibrate/law_problem.h"
 #include "calibrate/score.h"
 #include "calibrate/split.h"
@@ -21,6 +22,10 @@ constexpr double kFirstLossScale = 0.1;
 constexpr double kUncheckedSpread = 0.5;
 /// No table repeats better than this (0.2 %): a smaller scale would chase rounding of the times.
 constexpr double kLeastLossScale = 0.002;
+/// Fewer rows say nothing about extrapolation.
+constexpr std::size_t kLeastRowsBeyond = 5;
+/// Rows of the fit that extrapolation is tried with.
+constexpr std::size_t kMaxRowsBeyond = 800;
 
 std::vector<double> starts_of(const std::vector<ParameterInfo>& parameters) {
   std::vector<double> start;
@@ -92,6 +97,66 @@ std::vector<std::uint32_t> cluster_numbers(const Groups& groups, RowIndices rows
     clusters.push_back(n);
   }
   return clusters;
+}
+
+/// Learns the correction of a fitted law; returns log(measured / predicted) on shapes held out.
+std::vector<double> correct(const BoundLaw& law, std::span<const Record> records,
+                            const Groups& groups, RowIndices rows, const FitOptions& options,
+                            SeriesFit& fit) {
+  const std::vector<std::uint32_t> used = thin(rows, options.max_correction_rows, options.seed);
+  std::vector<double> seconds(used.size());
+  law.evaluate(values(fit), used, seconds);
+  std::vector<double> residuals;
+  std::vector<std::uint64_t> hashes;
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    residuals.push_back(std::log(records[used[i]].latency_seconds / seconds[i]));
+    hashes.push_back(groups.hash[groups.of_row[used[i]]]);
+  }
+  CorrectionFit corrected = fit_correction(law, used, residuals, hashes, options.correction_noise);
+  fit.correction_noise = corrected.noise_ratio;
+  fit.correction = std::move(corrected.correction);
+  return std::move(corrected.held_out_residuals);
+}
+
+/// Largest of each size in BoundLaw::reach.
+std::vector<double> largest_sizes(const BoundLaw& law, RowIndices rows) {
+  std::vector<double> largest(law.num_reach, 0.0);
+  for (const std::uint32_t row : rows) {
+    for (std::size_t i = 0; i < law.num_reach; ++i) {
+      largest[i] = std::max(largest[i], law.reach[row * law.num_reach + i]);
+    }
+  }
+  return largest;
+}
+
+/// Scale of the spread beyond the fitted sizes, in units of `spread`'s t: the rows above half of
+/// the largest fitted size of any kind are predicted by a fit to the others.
+double scale_beyond(const Family& family, const SeriesFit& part, const LawDevice& device,
+                    std::span<const Record> records, const BoundLaw& law, RowIndices rows,
+                    FitOptions options) {
+  SeriesFit half_sizes = part;
+  for (double& size : half_sizes.reach) size *= 0.5;
+  std::vector<std::uint32_t> near, far;
+  for (const std::uint32_t row : rows) {
+    (is_beyond(half_sizes, law, row) ? far : near).push_back(row);
+  }
+  if (far.size() < kLeastRowsBeyond || near.size() < 2 * part.parameters.size()) {
+    return part.residual.scale;
+  }
+  options.max_rows = kMaxRowsBeyond;
+  options.max_correction_rows = kMaxRowsBeyond;
+  options.correction_noise = part.correction_noise;
+  const SeriesFit fit =
+      fit_rows(family, part.key, device, records, law, near, options, values(part));
+  std::vector<double> misses;
+  for (const TimePrediction& p : predict(fit, law, far)) misses.push_back(p.seconds);
+  for (std::size_t i = 0; i < far.size(); ++i) {
+    misses[i] =
+        std::abs(std::log(records[far[i]].latency_seconds / misses[i]) - part.residual.bias);
+  }
+  return std::max(
+      part.residual.scale,
+      quantile(misses, 0.9) / student_t_quantile(0.95, part.residual.degrees_of_freedom));
 }
 
 void add_design_warnings(std::span<const Record> records, RowIndices rows, std::size_t num_free,
@@ -174,7 +239,7 @@ SeriesFit fit_rows(const Family& family, const SeriesKey& key, const LawDevice& 
                                                  : Eigen::MatrixXd::Zero(x.size(), x.size());
   fill_parameters(parameters, summary, fit);
 
-  for (double& r : residuals) r = -r;  // log(measured / predicted)
+  for (double& r : residuals) r = -r;  // log(measured / law)
   const auto num_free = static_cast<std::size_t>(std::count_if(
       fit.parameters.begin(), fit.parameters.end(),
       [](const FittedParameter& p) { return !p.fixed && p.at_bound == AtBound::kNo; }));
@@ -182,8 +247,14 @@ SeriesFit fit_rows(const Family& family, const SeriesKey& key, const LawDevice& 
   // there are fewer groups than parameters.
   const double freedom = static_cast<double>(
       fit.num_groups > 2 * num_free ? fit.num_groups : std::max(used.size(), 2 * num_free + 1));
-  fit.residual =
-      fit_residual_model(residuals, std::sqrt(freedom / (freedom - static_cast<double>(num_free))));
+  const double inflation = std::sqrt(freedom / (freedom - static_cast<double>(num_free)));
+  fit.reach = largest_sizes(law, rows);
+  fit.law_residual = fit_residual_model(residuals, inflation);
+  fit.residual = fit.law_residual;
+  if (options.corrects && !residuals.empty() && fit.num_groups > 1) {
+    const std::vector<double> left = correct(law, records, groups, rows, options, fit);
+    if (!fit.correction.empty()) fit.residual = fit_residual_model(left, inflation);
+  }
   add_design_warnings(records, rows, num_free, fit);
   if (!weak.empty()) {
     std::string text = "the rows say less than the bounds about:";
@@ -210,23 +281,42 @@ SeriesFit fit_series(const Family& family, const SeriesKey& key, const LawDevice
 
   ErrorCollector inside_errors, outside_errors;
   std::optional<std::vector<double>> start;
+  FitOptions part_options = options;
+  std::optional<ResidualModel> spread;
+  double beyond = 0.0;
   for (const Fold& fold : folds) {
     if (fold.fitted.empty()) continue;
-    const SeriesFit part = fit_rows(family, key, device, records, law, fold.fitted, options, start);
+    SeriesFit part = fit_rows(family, key, device, records, law, fold.fitted, part_options, start);
+    // One number that the first fold chose without its own held-out shapes; the others take it.
+    part_options.correction_noise = part.correction_noise;
+    if (!spread) {
+      spread = part.residual;
+      beyond = scale_beyond(family, part, device, records, law, fold.fitted, options);
+    }
+    part.residual = *spread;  // later folds did not cross-validate theirs
+    part.scale_beyond = beyond;
     inside_errors.add(part, law, records, fold.held_out);
     if (!start) outside_errors.add(part, law, records, outside);
     start = values(part);  // later folds and the last fit begin where this one ended
   }
-  SeriesFit fit = fit_rows(family, key, device, records, law, all, options, start);
+  if (inside_errors.residuals().size() < kLeastRowsForSpread) part_options = options;
+  SeriesFit fit = fit_rows(family, key, device, records, law, all, part_options, start);
   fit.fitted = score(fit, law, records, all);
   fit.inside = inside_errors.statistics();
   fit.outside = outside_errors.statistics();
+  if (!fit.correction.empty()) {
+    fit.inside_law = inside_errors.law_statistics();
+    fit.outside_law = outside_errors.law_statistics();
+  }
   if (!fit.inside) {
     fit.residual.scale = std::max(fit.residual.scale, kUncheckedSpread);
+    fit.law_residual = fit.residual;
     fit.warnings.push_back("no shape could be held out: the law's error here is not known");
   } else if (inside_errors.residuals().size() >= kLeastRowsForSpread) {
     fit.residual = fit_residual_model(inside_errors.residuals());
+    fit.law_residual = fit_residual_model(inside_errors.law_residuals());
   }
+  fit.scale_beyond = std::max(beyond, fit.residual.scale);
   return fit;
 }
 

@@ -14,6 +14,7 @@
 #include "calibrate/family.h"
 #include "calibrate/least_squares.h"
 #include "calibrate/residual_model.h"
+#include "model/laws/log_correction.h"
 
 namespace fulcrum::calibrate {
 
@@ -26,7 +27,11 @@ struct FitOptions {
   int num_starts = 8;                ///< at least; up to four times as many where rows are few
   int start_row_budget = 6400;       ///< rows times starts aimed at
   std::size_t max_start_rows = 400;  ///< rows that choose among the starts
-  std::size_t max_rows = 2500;       ///< rows of the final fit; more are thinned evenly
+  std::size_t max_rows = 1500;       ///< rows of the final fit; more are thinned evenly
+  bool corrects = true;              ///< learn what the law leaves over (calibrate/correction.h)
+  std::size_t max_correction_rows = 2500;
+  /// Of the correction; chosen by cross-validation where absent.
+  std::optional<double> correction_noise;
   int max_iterations = 40;
   std::uint64_t seed = 1;
 };
@@ -64,11 +69,21 @@ struct SeriesFit {
   std::vector<FittedParameter> parameters;
   /// [p,p] in fit scale (log where log_scale()); zero rows for parameters without an error.
   Eigen::MatrixXd covariance;
-  ResidualModel residual;  ///< spread of log(measured / predicted) about the law
+  LogCorrection correction;       ///< of the law; empty where none helped unseen shapes
+  double correction_noise = 0.0;  ///< while fitting: its noise ratio
+  ResidualModel residual;         ///< spread of log(measured / predicted)
+  /// Largest size fitted of each kind in BoundLaw::reach, and the scale of the spread beyond any of
+  /// them: what extrapolation by a factor of two was seen to miss, at least residual.scale.
+  std::vector<double> reach;
+  double scale_beyond = 0.0;
+  /// Spread about the law alone, for who prices without the correction.
+  ResidualModel law_residual;
   std::size_t num_rows = 0;
   std::size_t num_groups = 0;
   /// Held-out shapes inside the range and rows at the frontier; absent if there are none.
   std::optional<ErrorStatistics> fitted, inside, outside;
+  /// The same two without the correction.
+  std::optional<ErrorStatistics> inside_law, outside_law;
   bool converged = false;
   Termination termination = Termination::kInvalidStart;
   double condition_number = 0.0;
@@ -80,6 +95,7 @@ struct SeriesFit {
 /// Point and interval of one prediction.
 struct TimePrediction {
   double seconds = 0.0;
+  double law_seconds = 0.0;        ///< without the correction
   double log_sd_parameters = 0.0;  ///< from the covariance alone
   double low_seconds = 0.0;        ///< 5 %
   double high_seconds = 0.0;       ///< 95 %
@@ -101,6 +117,9 @@ std::vector<TimePrediction> predict(const SeriesFit& fit, const BoundLaw& law, R
 /// Errors of a fit on rows.
 ErrorStatistics score(const SeriesFit& fit, const BoundLaw& law, std::span<const Record> records,
                       RowIndices rows);
+
+/// True if a row is larger than all that the fit has seen.
+bool is_beyond(const SeriesFit& fit, const BoundLaw& law, std::uint32_t row);
 
 /// Parameter values in family order.
 std::vector<double> values(const SeriesFit& fit);

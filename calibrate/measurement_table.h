@@ -22,8 +22,9 @@ enum class QuarantineReason {
   kEagerLaunch,           ///< host launch time inside a series of graph timings
   kWrongUnits,            ///< about a thousand times away from its neighbours
   kNonMonotone,           ///< one point far off both its smaller and its larger neighbour
+  kSlowTactic,            ///< autotuned kernel far slower than with more work: a failed choice
 };
-inline constexpr std::size_t kNumQuarantineReasons = 9;
+inline constexpr std::size_t kNumQuarantineReasons = 10;
 const char* to_string(QuarantineReason reason);
 
 struct QuarantinedRow {

@@ -99,7 +99,9 @@ FamilyPrior learn_prior(const Family& family, const SeriesKey& key, const LawDev
       if (moved[j] > parameters[j].upper) moved[j] = parameters[j].upper;
     }
     prior.examples.push_back(std::move(moved));
-    if (example.fit->residual.scale > 0.0) spreads.push_back(example.fit->residual.scale);
+    if (example.fit->law_residual.scale > 0.0) {
+      spreads.push_back(example.fit->law_residual.scale);
+    }
   }
   const auto k = static_cast<Eigen::Index>(fits.size());
   Eigen::MatrixXd x(k, p);  // deviations from the mean; 0 where an example does not identify it
@@ -333,6 +335,7 @@ SeriesFit fit_with_prior(const Family& family, const SeriesKey& key, const LawDe
   fill_parameters(parameters, best, fit);
   // Few rows cannot show a tail; four degrees of freedom is what the large tables have.
   fit.residual = {std::sqrt(variance), 4.0, 0.0};
+  fit.law_residual = fit.residual;
   return fit;
 }
 

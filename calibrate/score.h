@@ -18,11 +18,16 @@ class ErrorCollector {
            RowIndices rows);
   /// nullopt if no row was added.
   std::optional<ErrorStatistics> statistics() const;
+  /// Errors of the law alone, without correction or coverage.
+  std::optional<ErrorStatistics> law_statistics() const;
   /// log(measured / predicted) of every row added.
   const std::vector<double>& residuals() const { return residuals_; }
+  /// Same of the law alone.
+  const std::vector<double>& law_residuals() const { return law_residuals_; }
 
  private:
   std::vector<double> residuals_;
+  std::vector<double> law_residuals_;
   std::size_t num_covered_ = 0;
 };
 

@@ -9,6 +9,7 @@
 
 #include "calibrate/measurement_table.h"
 #include "calibrate/size_axis.h"
+#include "calibrate/slow_tactics.h"
 #include "model/errors.h"
 
 namespace fulcrum::calibrate {
@@ -17,7 +18,7 @@ namespace {
 // Bounds of the screen. They are wide: what they catch is wrong, not merely noisy (the loss
 // function deals with noise). Of the 271 657 public rows of two GPUs (aiconfigurator 095f58a51c4c,
 // decode-sized) they set aside 68: 20 exact repeats and 48 single points 2 to 20 times off their
-// neighbours.
+// neighbours; check_tactics alone sets aside more.
 
 /// Kernel nodes of a CUDA graph follow each other no faster; the shortest public row is 1.76 us.
 constexpr double kLaunchFloorSeconds = 1.0e-6;
@@ -135,6 +136,54 @@ void check_neighbours(const Series& series, const std::vector<SizeAxis>& axes,
   }
 }
 
+/// Rows a hundred times slower than a smaller or larger launch of their shape can explain: a part
+/// of the table in another unit. Time grows at most with the size.
+void check_mixed_units(const Series& series, const std::vector<SizeAxis>& axes,
+                       const std::vector<std::size_t>& order, std::vector<Verdict>& verdicts) {
+  for (std::size_t begin = 0; begin < order.size();) {
+    std::size_t end = begin + 1;
+    while (end < order.size() && axes[order[end]].rest == axes[order[begin]].rest) ++end;
+    // Seconds a launch of size 1 takes at most by the witnesses so far, from both sides.
+    double larger = std::numeric_limits<double>::infinity();
+    std::vector<double> allowed(end - begin);
+    for (std::size_t k = end; k-- > begin;) {
+      if (!verdicts[order[k]].bad) {
+        larger = std::min(larger, series.records[order[k]].latency_seconds);
+      }
+      allowed[k - begin] = larger;
+    }
+    double per_size = std::numeric_limits<double>::infinity();
+    for (std::size_t k = begin; k < end; ++k) {
+      const double size = std::max(1.0, axes[order[k]].size);
+      const double seconds = series.records[order[k]].latency_seconds;
+      const double most = kUnitRatio * std::min(allowed[k - begin], per_size * size);
+      Verdict& verdict = verdicts[order[k]];
+      if (verdict.bad) continue;
+      if (seconds > most) {
+        verdict = {true, QuarantineReason::kWrongUnits,
+                   text("%.4g us, %.3g times what its neighbours in size allow", seconds * 1e6,
+                        seconds / most * kUnitRatio)};
+        continue;
+      }
+      per_size = std::min(per_size, seconds / size);
+    }
+    begin = end;
+  }
+}
+
+/// Of H200's TensorRT-LLM BF16 and FP8 experts one row in nine took 2 to 12 times as long as rows
+/// with more tokens, experts and width (whole shapes, or from some token count up).
+void check_tactics(const Series& series, std::vector<Verdict>& verdicts) {
+  if (!is_autotuned(series.key)) return;
+  const std::vector<double> slowdown = slowdown_against_more_work(series, kOutlierRatio);
+  for (std::size_t i = 0; i < slowdown.size(); ++i) {
+    if (verdicts[i].bad || slowdown[i] <= kOutlierRatio) continue;
+    verdicts[i] = {true, QuarantineReason::kSlowTactic,
+                   text("%.4g us, %.3g times as long as a launch with more work",
+                        series.records[i].latency_seconds * 1e6, slowdown[i])};
+  }
+}
+
 InputError whole_table(const MeasurementTable& table, std::string message, std::string allowed) {
   return InputError(InputProblem{table.file, "latency_ms", std::move(message), std::move(allowed)});
 }
@@ -168,7 +217,8 @@ const char* to_string(QuarantineReason reason) {
   constexpr std::array<const char*, kNumQuarantineReasons> kNames = {
       "malformed",     "not_positive", "below_launch_floor",
       "above_physics", "duplicate",    "disagreeing_duplicate",
-      "eager_launch",  "wrong_units",  "non_monotone"};
+      "eager_launch",  "wrong_units",  "non_monotone",
+      "slow_tactic"};
   return kNames[static_cast<std::size_t>(reason)];
 }
 
@@ -190,7 +240,9 @@ void screen(MeasurementTable& table, const LawDevice& device) {
     check_floors(series, device, verdicts);
     const std::vector<std::size_t> order = by_size(series, axes);
     check_duplicates(series, axes, order, verdicts);
+    check_mixed_units(series, axes, order, verdicts);
     check_neighbours(series, axes, order, verdicts);
+    check_tactics(series, verdicts);
     std::vector<Record> good;
     for (std::size_t i = 0; i < verdicts.size(); ++i) {
       if (!verdicts[i].bad) {

@@ -58,9 +58,8 @@ int calibrate_accuracy() {
   int all_inside = 0;
   int met_outside = 0;
   int all_outside = 0;
-  std::cout << "| GPU | series | rows | held-out shapes, median / p90 % | "
-               "beyond the range | "
-               "90 % interval covers % |\n|---|---|---|---|---|---|\n";
+  std::cout << "| GPU | series | rows | held-out shapes, median / p90 % | by the law alone | "
+               "beyond the range | 90 % interval covers % |\n|---|---|---|---|---|---|---|\n";
   for (const fs::path& file : files) {
     const calibrate::Calibration calibration = calibrate::io::read_calibration(file.string());
     for (const calibrate::SeriesFit& fit : calibration.series) {
@@ -68,6 +67,7 @@ int calibrate_accuracy() {
       count(fit.outside, kOutside, met_outside, all_outside);
       std::cout << "| " << calibration.hardware << " | " << calibrate::series_id(fit.key) << " | "
                 << fit.num_rows << " | " << cell(fit.inside, kInside) << " | "
+                << cell(fit.inside_law ? fit.inside_law : fit.inside, kInside) << " | "
                 << cell(fit.outside, kOutside) << " | "
                 << (fit.inside ? one_decimal(fit.inside->coverage_fraction) : "-") << " |\n";
     }

@@ -9,6 +9,7 @@
 #include "calibrate/io/read_table.h"
 #include "cli/calibrate_options.h"
 #include "cli/table.h"
+#include "model/errors.h"
 #include "model/io/data_dir.h"
 #include "model/io/load_hardware.h"
 
@@ -69,6 +70,12 @@ std::vector<TablesOfDevice> read_tables(const std::vector<std::string>& files,
       fresh.device = law_device(fresh.hardware, links.empty() ? nullptr : &links.front());
       devices.push_back(std::move(fresh));
       found = devices.end() - 1;
+    }
+    for (const calibrate::MeasurementTable& other : found->tables) {
+      if (other.sha256 == table.sha256) {
+        throw InputError({file, "content", "is the same table as " + other.file,
+                          "each table once: repeated rows would count twice"});
+      }
     }
     calibrate::screen(table, found->device);
     print_quarantine(table, values["verbose"].as<bool>());

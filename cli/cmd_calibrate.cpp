@@ -22,6 +22,19 @@ std::string today() {
   return buffer;
 }
 
+/// "2026-01-31", a day that exists.
+std::string checked_date(const std::string& text) {
+  std::tm day{};
+  const char* end = strptime(text.c_str(), "%Y-%m-%d", &day);
+  std::tm same = day;
+  const bool exists = end != nullptr && *end == '\0' && timegm(&same) != -1 &&
+                      same.tm_mday == day.tm_mday && same.tm_mon == day.tm_mon;
+  if (!exists || text.size() != 10) {
+    throw InputError({"command line", "--date", "\"" + text + "\" is no day", "YYYY-MM-DD"});
+  }
+  return text;
+}
+
 std::string kernel_label(const calibrate::SeriesFit& fit) {
   std::string label = fit.key.engine + " " + fit.key.kernel_source;
   if (fit.key.table.find("nccl") != std::string::npos) label += " " + fit.key.op_name;
@@ -99,6 +112,8 @@ int fit_devices(const std::vector<TablesOfDevice>& devices, const po::variables_
   }
   calibrate::FitOptions options;
   options.seed = values["seed"].as<std::uint64_t>();
+  const std::string date =
+      values.count("date") != 0 ? checked_date(values["date"].as<std::string>()) : today();
   nlohmann::ordered_json documents = nlohmann::ordered_json::array();
   for (const TablesOfDevice& device : devices) {
     std::vector<std::string> unexplained;
@@ -109,7 +124,7 @@ int fit_devices(const std::vector<TablesOfDevice>& devices, const po::variables_
     calibrate::Calibration calibration;
     calibration.hardware = device.hardware.name;
     calibration.data_source = values["data-source"].as<std::string>();
-    calibration.date = values.count("date") != 0 ? values["date"].as<std::string>() : today();
+    calibration.date = date;
     if (values.count("git-sha") != 0) calibration.git_sha = values["git-sha"].as<std::string>();
     for (const auto& table : device.tables) {
       calibration.tables.push_back(calibrate::provenance_of(table));

@@ -24,6 +24,8 @@ constexpr double kIndexDim = 128.0;
 /// FlashMLA and the fallback take at least 64 heads; TP pads the rest (model_facts section 2.3).
 constexpr double kPaddedHeads = 64.0;
 constexpr double kCsaRatio = 4.0;
+/// Contexts far below this cost the same, window and padding included.
+constexpr double kLeastContext = 64.0;
 
 const ModelShape* model_of(std::string_view name) {
   for (const ModelShape& model : kModels) {
@@ -65,6 +67,29 @@ std::vector<bool> frontier(std::span<const Record> records) {
                       row.batch_size >= 1024.0);
   }
   return outside;
+}
+
+/// Heads, batch, context, kind of layer, model: as the residuals of the H200 tables vary.
+constexpr std::size_t kNumFeatures = 5;
+std::vector<double> features_of(std::span<const Record> records) {
+  return feature_table<kNumFeatures>(records, [](const Record& record) {
+    const auto& row = std::get<AttentionRow>(record.shape);
+    const ModelShape* model = model_of(row.model);
+    return std::array<double, kNumFeatures>{
+        std::log2(row.num_heads) / 2.0, std::log2(row.batch_size * row.query_tokens) / 2.0,
+        std::log2(row.context_tokens + kLeastContext) / 2.0,
+        row.compress_ratio == kCsaRatio ? 1.0 : 0.0,
+        std::log2(model != nullptr ? model->hidden : kModels.back().hidden)};
+  });
+}
+
+BoundLaw with_range(BoundLaw law, std::span<const Record> records) {
+  law = with_features<kNumFeatures>(std::move(law), features_of(records));
+  return with_reach<3>(
+      std::move(law), feature_table<3>(records, [](const Record& record) {
+        const auto& row = std::get<AttentionRow>(record.shape);
+        return std::array<double, 3>{row.tp_size, row.context_tokens, row.batch_size};
+      }));
 }
 
 std::vector<AttentionModuleLaunch> launches_of(const SeriesKey& key,
@@ -144,13 +169,14 @@ const Family& fallback_attention_family() {
           },
       .bind =
           [](const SeriesKey& key, const LawDevice& device, std::span<const Record> records) {
-            return bind_law<kFallbackModuleParameters.size()>(
+            BoundLaw law = bind_law<kFallbackModuleParameters.size()>(
                 launches_of(key, records),
                 [device]<class Real>(std::span<const Real, kFallbackModuleParameters.size()> p,
                                      const AttentionModuleLaunch& launch) {
                   return fallback_module_seconds(FallbackModuleLaw<Real>::from(p), launch, device)
                       .total();
                 });
+            return with_range(std::move(law), records);
           },
       .shape_group = shape_group,
       .frontier = frontier,
@@ -170,13 +196,14 @@ const Family& split_k_attention_family() {
           },
       .bind =
           [](const SeriesKey& key, const LawDevice& device, std::span<const Record> records) {
-            return bind_law<kSplitKModuleParameters.size()>(
+            BoundLaw law = bind_law<kSplitKModuleParameters.size()>(
                 launches_of(key, records),
                 [device]<class Real>(std::span<const Real, kSplitKModuleParameters.size()> p,
                                      const AttentionModuleLaunch& launch) {
                   return split_k_module_seconds(SplitKModuleLaw<Real>::from(p), launch, device)
                       .total();
                 });
+            return with_range(std::move(law), records);
           },
       .shape_group = shape_group,
       .frontier = frontier,

@@ -30,13 +30,17 @@ BoundLaw bind(const SeriesKey& key, const LawDevice& device, std::span<const Rec
     const auto& row = std::get<CollectiveRow>(record.shape);
     launches.push_back({.kind = row.kind, .bytes = bytes_of(row), .ranks = row.num_gpus});
   }
-  return bind_law<kNumCollectiveParameters>(
+  BoundLaw bound = bind_law<kNumCollectiveParameters>(
       std::move(launches), [structure = collective_structure_of(key), device](
                                auto parameters_in, const CollectiveLaunch& launch) {
         using Real = typename decltype(parameters_in)::value_type;
         return collective_seconds(CollectiveLaw<Real>::from(parameters_in), structure, launch,
                                   device);
       });
+  return with_reach<1>(
+      std::move(bound), feature_table<1>(records, [](const Record& record) {
+        return std::array<double, 1>{bytes_of(std::get<CollectiveRow>(record.shape))};
+      }));
 }
 
 std::string shape_group(const Record& record) {

@@ -5,6 +5,7 @@
 
 #include "model/laws/gemm.h"
 #include "model/laws/gemm_structures.h"
+#include "model/laws/log_correction.h"
 
 namespace fulcrum::calibrate {
 namespace {
@@ -47,7 +48,8 @@ BoundLaw bind(const SeriesKey& key, const LawDevice& device, std::span<const Rec
   for (const Record& record : records) {
     launches.push_back(gemm_launch(key, device, std::get<GemmRow>(record.shape)));
   }
-  return bind_prepared_law<kNumGemmParameters>(
+  std::vector<double> features = feature_table<kNumGemmFeatures>(launches, gemm_features);
+  BoundLaw bound = bind_prepared_law<kNumGemmParameters>(
       std::move(launches),
       [](auto parameters_in) {
         using Real = typename decltype(parameters_in)::value_type;
@@ -56,6 +58,11 @@ BoundLaw bind(const SeriesKey& key, const LawDevice& device, std::span<const Rec
       [structure, device](const auto& law, const GemmLaunch& launch) {
         return gemm_seconds(law, *structure, launch, device);
       });
+  bound = with_features<kNumGemmFeatures>(std::move(bound), std::move(features));
+  return with_reach<2>(std::move(bound), feature_table<2>(records, [](const Record& record) {
+                         const auto& row = std::get<GemmRow>(record.shape);
+                         return std::array<double, 2>{row.m, row.n * row.k};
+                       }));
 }
 
 std::string shape_group(const Record& record) {

@@ -1,7 +1,14 @@
 #include "calibrate/families/indexer.h"
 
+#include <cmath>
+
 namespace fulcrum::calibrate {
 namespace {
+
+/// Requests, query tokens, context.
+constexpr std::size_t kNumFeatures = 3;
+/// Contexts far below this cost the same.
+constexpr double kLeastContext = 64.0;
 
 bool explains(const SeriesKey& key) { return key.table == "dsv4_paged_mqa_logits_module_perf"; }
 
@@ -20,12 +27,24 @@ BoundLaw bind(const SeriesKey&, const LawDevice& device, std::span<const Record>
     const auto& shape = std::get<AttentionRow>(record.shape);
     rows.push_back({indexer_launch(shape), shape.compress_ratio});
   }
-  return bind_law<kSplitScanParameters.size()>(
+  std::vector<double> features = feature_table<kNumFeatures>(rows, [](const Row& row) {
+    return std::array<double, kNumFeatures>{
+        std::log2(row.launch.tokens / row.launch.tokens_per_request) / 2.0,
+        std::log2(row.launch.tokens_per_request) / 2.0,
+        std::log2(row.launch.keys * row.compress_ratio + kLeastContext) / 2.0};
+  });
+  BoundLaw law = bind_law<kSplitScanParameters.size()>(
       std::move(rows),
       [device]<class Real>(std::span<const Real, kSplitScanParameters.size()> p, const Row& row) {
         return split_scan_seconds(SplitScanLaw<Real>::from(p), row.launch, row.compress_ratio,
                                   device);
       });
+  law = with_features<kNumFeatures>(std::move(law), std::move(features));
+  return with_reach<2>(
+      std::move(law), feature_table<2>(records, [](const Record& record) {
+        const auto& row = std::get<AttentionRow>(record.shape);
+        return std::array<double, 2>{row.context_tokens, row.batch_size * row.query_tokens};
+      }));
 }
 
 std::string shape_group(const Record& record) {

@@ -1,6 +1,7 @@
 #include "calibrate/families/mhc.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "model/laws/mhc.h"
@@ -39,11 +40,30 @@ std::vector<ParameterInfo> pre_parameters(const SeriesKey&, const LawDevice&) {
   return {kMhcParameters.begin(), kMhcParameters.end()};
 }
 
-BoundLaw bind_pre(const SeriesKey&, const LawDevice& device, std::span<const Record> records) {
-  return bind_law<kNumMhcParameters>(sites_of(records), [device](auto p, const Sites& sites) {
-    using Real = typename decltype(p)::value_type;
-    return sites.count * mhc_seconds(MhcLaw<Real>::from(p), sites.pre, device);
+/// Tokens and width.
+constexpr std::size_t kNumFeatures = 2;
+std::vector<double> features_of(std::span<const Record> records) {
+  return feature_table<kNumFeatures>(records, [](const Record& record) {
+    const auto& row = std::get<MhcRow>(record.shape);
+    return std::array<double, kNumFeatures>{std::log2(row.num_tokens) / 2.0,
+                                            std::log2(row.hidden_size) / 2.0};
   });
+}
+
+BoundLaw with_range(BoundLaw law, std::span<const Record> records) {
+  law = with_features<kNumFeatures>(std::move(law), features_of(records));
+  return with_reach<1>(std::move(law), feature_table<1>(records, [](const Record& record) {
+                         return std::array<double, 1>{std::get<MhcRow>(record.shape).num_tokens};
+                       }));
+}
+
+BoundLaw bind_pre(const SeriesKey&, const LawDevice& device, std::span<const Record> records) {
+  BoundLaw law =
+      bind_law<kNumMhcParameters>(sites_of(records), [device](auto p, const Sites& sites) {
+        using Real = typename decltype(p)::value_type;
+        return sites.count * mhc_seconds(MhcLaw<Real>::from(p), sites.pre, device);
+      });
+  return with_range(std::move(law), records);
 }
 
 std::vector<ParameterInfo> post_parameters(const SeriesKey&, const LawDevice&) {
@@ -51,11 +71,12 @@ std::vector<ParameterInfo> post_parameters(const SeriesKey&, const LawDevice&) {
 }
 
 BoundLaw bind_post(const SeriesKey&, const LawDevice& device, std::span<const Record> records) {
-  return bind_law<kNumElementwiseParameters>(
-      sites_of(records), [device](auto p, const Sites& sites) {
+  BoundLaw law =
+      bind_law<kNumElementwiseParameters>(sites_of(records), [device](auto p, const Sites& sites) {
         using Real = typename decltype(p)::value_type;
         return sites.count * elementwise_seconds(ElementwiseLaw<Real>::from(p), sites.post, device);
       });
+  return with_range(std::move(law), records);
 }
 
 std::string shape_group(const Record& record) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "model/laws/log_correction.h"
 #include "model/laws/moe_kernels.h"
 
 namespace fulcrum::calibrate {
@@ -165,11 +166,18 @@ BoundLaw bind(const SeriesKey& key, const LawDevice& device, std::span<const Rec
     const auto& shape = std::get<MoeRow>(record.shape);
     rows.push_back({moe_kernel_traits(key, shape), work_of(key, shape, &seen)});
   }
-  return bind_law<MoeLaw<double>::kNumParameters>(
+  std::vector<double> features = feature_table<kNumMoeFeatures>(
+      rows, [](const Row& row) { return moe_features(row.work.launch); });
+  BoundLaw law = bind_law<MoeLaw<double>::kNumParameters>(
       std::move(rows), [device]<class Real>(std::span<const Real, MoeLaw<double>::kNumParameters> p,
                                             const Row& row) {
         return moe_seconds(MoeLaw<Real>::from(p), row.traits, row.work, device);
       });
+  law = with_features<kNumMoeFeatures>(std::move(law), std::move(features));
+  return with_reach<2>(std::move(law), feature_table<2>(records, [](const Record& record) {
+                         const auto& row = std::get<MoeRow>(record.shape);
+                         return std::array<double, 2>{row.num_tokens, row.moe_tp_size};
+                       }));
 }
 
 std::string shape_group(const Record& record) {

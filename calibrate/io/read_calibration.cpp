@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "calibrate/io/calibration_file.h"
@@ -12,15 +13,19 @@ using fulcrum::io::JsonObject;
 using fulcrum::io::Range;
 
 constexpr Range kAny{-fulcrum::io::kHuge, fulcrum::io::kHuge};
+/// No family has more; a damaged file asks for no memory.
+constexpr double kMostFeatures = 16.0;
 constexpr Range kNonNegative = fulcrum::io::kNonNegative;
 
-ErrorStatistics read_errors(JsonObject& object) {
+ErrorStatistics read_errors(JsonObject& object, bool has_coverage = true) {
   ErrorStatistics e;
   e.num_rows = static_cast<std::size_t>(object.integer("num_rows", kNonNegative));
   e.median_ape = object.number("median_ape", kNonNegative);
   e.p90_ape = object.number("p90_ape", kNonNegative);
   e.bias = object.number("bias_log", kAny);
-  e.coverage_fraction = object.number("coverage_fraction_of_90", fulcrum::io::kFraction);
+  if (has_coverage) {
+    e.coverage_fraction = object.number("coverage_fraction_of_90", fulcrum::io::kFraction);
+  }
   object.reject_unknown();
   return e;
 }
@@ -106,6 +111,43 @@ void read_covariance(JsonObject& object, SeriesFit& fit) {
   }
 }
 
+/// "feature ... feature weight" into its numbers; false if it is not that.
+bool parse_node(const std::string& text, std::size_t count, std::vector<double>& numbers) {
+  numbers.clear();
+  const char* at = text.c_str();
+  char* end = nullptr;
+  for (std::size_t i = 0; i < count; ++i) {
+    numbers.push_back(std::strtod(at, &end));
+    if (end == at || !(std::abs(numbers.back()) < fulcrum::io::kHuge)) return false;
+    at = end;
+  }
+  return *at == '\0';
+}
+
+LogCorrection read_correction(JsonObject& object) {
+  LogCorrection correction;
+  correction.num_features =
+      static_cast<std::size_t>(object.integer("num_features", Range{1.0, kMostFeatures}));
+  const nlohmann::json* nodes = object.raw("nodes");
+  const auto complain = [&] {
+    object.problem("nodes", "does not fit num_features",
+                   "strings of num_features numbers and a weight, separated by blanks");
+    return LogCorrection{};
+  };
+  if (nodes == nullptr || !nodes->is_array() || nodes->empty()) return complain();
+  std::vector<double> numbers;
+  for (const nlohmann::json& node : *nodes) {
+    if (!node.is_string() ||
+        !parse_node(node.get<std::string>(), correction.num_features + 1, numbers)) {
+      return complain();
+    }
+    correction.weights.push_back(numbers.back());
+    correction.nodes.insert(correction.nodes.end(), numbers.begin(), numbers.end() - 1);
+  }
+  object.reject_unknown();
+  return correction;
+}
+
 NullDirection read_direction(const nlohmann::json& value, JsonObject& owner) {
   NullDirection direction;
   for (const nlohmann::json& entry : value) {
@@ -118,6 +160,15 @@ NullDirection read_direction(const nlohmann::json& value, JsonObject& owner) {
     direction.components.push_back(entry["share"].get<double>());
   }
   return direction;
+}
+
+ResidualModel read_residual(JsonObject& entry) {
+  ResidualModel residual;
+  residual.scale = entry.number("scale_log", kNonNegative);
+  residual.degrees_of_freedom = entry.number("degrees_of_freedom", fulcrum::io::kPositive);
+  residual.bias = entry.number("median_log", kAny);
+  entry.reject_unknown();
+  return residual;
 }
 
 SeriesFit read_series(JsonObject& object) {
@@ -136,18 +187,23 @@ SeriesFit read_series(JsonObject& object) {
   object.objects("parameters",
                  [&](JsonObject& entry) { fit.parameters.push_back(read_parameter(entry)); });
   read_covariance(object, fit);
-  object.object("residual", [&](JsonObject& entry) {
-    fit.residual.scale = entry.number("scale_log", kNonNegative);
-    fit.residual.degrees_of_freedom = entry.number("degrees_of_freedom", fulcrum::io::kPositive);
-    fit.residual.bias = entry.number("median_log", kAny);
-    entry.reject_unknown();
-  });
+  object.object("residual", [&](JsonObject& entry) { fit.residual = read_residual(entry); });
+  fit.law_residual = fit.residual;
+  if (object.has("reach")) fit.reach = object.numbers("reach", kNonNegative);
+  fit.scale_beyond = object.optional_number("scale_log_beyond", kNonNegative).value_or(0.0);
+  object.optional_object("residual_law_alone",
+                         [&](JsonObject& entry) { fit.law_residual = read_residual(entry); });
   object.object("errors", [&](JsonObject& errors) {
     errors.optional_object("fitted_rows", [&](JsonObject& e) { fit.fitted = read_errors(e); });
     errors.optional_object("held_out_shapes", [&](JsonObject& e) { fit.inside = read_errors(e); });
     errors.optional_object("frontier", [&](JsonObject& e) { fit.outside = read_errors(e); });
+    errors.optional_object("held_out_shapes_law_alone",
+                           [&](JsonObject& e) { fit.inside_law = read_errors(e, false); });
+    errors.optional_object("frontier_law_alone",
+                           [&](JsonObject& e) { fit.outside_law = read_errors(e, false); });
     errors.reject_unknown();
   });
+  object.optional_object("correction", [&](JsonObject& e) { fit.correction = read_correction(e); });
   if (const nlohmann::json* directions = object.raw("not_identified")) {
     for (const nlohmann::json& entry : *directions) {
       fit.null_directions.push_back(read_direction(entry, object));

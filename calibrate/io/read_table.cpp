@@ -15,6 +15,9 @@
 namespace fulcrum::calibrate::io {
 namespace {
 
+/// What spreadsheet programs put in front of UTF-8.
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
 using Fields = std::vector<std::string_view>;
 
 std::string_view trim(std::string_view text) {
@@ -127,8 +130,15 @@ MeasurementTable parse_table(std::string_view text, const std::string& file,
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     return line;
   };
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   Fields header;
   split(next_line(), header);
+  for (std::size_t i = 0; i < header.size(); ++i) {
+    if (*find(header, header[i]) != i) {
+      throw bad_table(file, "line 1", "has two columns \"" + std::string(header[i]) + "\"",
+                      "each column once");
+    }
+  }
   const TableKind* kind = find_kind(header);
   const auto latency = find(header, "latency_ms");
   const auto op_column = find(header, "op_name");

@@ -36,6 +36,19 @@ Json errors_json(const ErrorStatistics& e) {
           {"coverage_fraction_of_90", number(e.coverage_fraction)}};
 }
 
+Json residual_json(const ResidualModel& residual) {
+  return {{"scale_log", number(residual.scale)},
+          {"degrees_of_freedom", number(residual.degrees_of_freedom)},
+          {"median_log", number(residual.bias)}};
+}
+
+/// The law has no interval of its own once it is corrected.
+Json law_errors_json(const ErrorStatistics& e) {
+  Json json = errors_json(e);
+  json.erase("coverage_fraction_of_90");
+  return json;
+}
+
 const char* transfer_name(Transfer transfer) {
   switch (transfer) {
     case Transfer::kDimensionless:
@@ -77,6 +90,23 @@ Json correlation_json(const SeriesFit& fit) {
   return rows;
 }
 
+/// One string a node, features then weight: one line each in the file.
+Json correction_json(const LogCorrection& correction) {
+  Json nodes = Json::array();
+  for (std::size_t j = 0; j < correction.weights.size(); ++j) {
+    std::string text;
+    char buffer[32];
+    for (std::size_t f = 0; f < correction.num_features; ++f) {
+      std::snprintf(buffer, sizeof buffer, "%.7g ",
+                    correction.nodes[j * correction.num_features + f]);
+      text += buffer;
+    }
+    std::snprintf(buffer, sizeof buffer, "%.7g", correction.weights[j]);
+    nodes.push_back(text + buffer);
+  }
+  return {{"num_features", correction.num_features}, {"nodes", std::move(nodes)}};
+}
+
 Json series_json(const SeriesFit& fit, const std::string& data_source) {
   Json json;
   json["id"] = series_id(fit.key);
@@ -95,17 +125,25 @@ Json series_json(const SeriesFit& fit, const std::string& data_source) {
   json["parameters"] = Json::array();
   for (const FittedParameter& p : fit.parameters) json["parameters"].push_back(parameter_json(p));
   json["correlation"] = correlation_json(fit);
-  // A normal distribution with the same 90 % interval, for whoever cannot use the t.
+  // The law alone: a normal distribution with the same 90 % interval, for whoever cannot use the t.
   // Four decimals, so that a file read and written again does not change in the last digit.
-  const double sigma = half_width(fit.residual, 0.9, 0.0) / kNormalP95;
+  const double sigma = half_width(fit.law_residual, 0.9, 0.0) / kNormalP95;
   json["log_sigma"] = std::round(sigma * 1e4) / 1e4;
-  json["residual"] = {{"scale_log", number(fit.residual.scale)},
-                      {"degrees_of_freedom", number(fit.residual.degrees_of_freedom)},
-                      {"median_log", number(fit.residual.bias)}};
+  json["residual"] = residual_json(fit.residual);
+  json["reach"] = Json::array();
+  for (const double size : fit.reach) json["reach"].push_back(number(size));
+  json["scale_log_beyond"] = number(fit.scale_beyond);
+  if (!fit.correction.empty()) {
+    json["correction"] = correction_json(fit.correction);
+    json["residual_law_alone"] = residual_json(fit.law_residual);
+  }
   json["errors"] = Json::object();
   if (fit.fitted) json["errors"]["fitted_rows"] = errors_json(*fit.fitted);
   if (fit.inside) json["errors"]["held_out_shapes"] = errors_json(*fit.inside);
   if (fit.outside) json["errors"]["frontier"] = errors_json(*fit.outside);
+  if (fit.inside_law)
+    json["errors"]["held_out_shapes_law_alone"] = law_errors_json(*fit.inside_law);
+  if (fit.outside_law) json["errors"]["frontier_law_alone"] = law_errors_json(*fit.outside_law);
   json["not_identified"] = Json::array();
   for (const NullDirection& direction : fit.null_directions) {
     Json entry = Json::array();

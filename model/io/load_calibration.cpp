@@ -24,7 +24,8 @@ void ignore_all(JsonObject& object, Keys keys) {
 
 void check_errors(JsonObject& entry) {
   entry.optional_object("errors", [](JsonObject& errors) {
-    for (std::string_view split : {"fitted_rows", "held_out_shapes", "frontier"}) {
+    for (std::string_view split : {"fitted_rows", "held_out_shapes", "frontier",
+                                   "held_out_shapes_law_alone", "frontier_law_alone"}) {
       errors.optional_object(split, [](JsonObject& row) {
         ignore_all(row,
                    {"num_rows", "median_ape", "p90_ape", "bias_log", "coverage_fraction_of_90"});
@@ -55,9 +56,9 @@ void check_provenance(JsonObject& object) {
   object.objects("tables", [](JsonObject& table) {
     ignore_all(table, {"file", "sha256", "num_rows", "num_used"});
     table.optional_object("quarantined", [](JsonObject& reasons) {
-      ignore_all(reasons,
-                 {"malformed", "not_positive", "below_launch_floor", "above_physics", "duplicate",
-                  "disagreeing_duplicate", "eager_launch", "wrong_units", "non_monotone"});
+      ignore_all(reasons, {"malformed", "not_positive", "below_launch_floor", "above_physics",
+                           "duplicate", "disagreeing_duplicate", "eager_launch", "wrong_units",
+                           "non_monotone", "slow_tactic"});
     });
   });
 }
@@ -89,13 +90,19 @@ Calibration load_calibration(const std::string& path) {
       ignore_all(parameter, {"unit", "lower", "upper", "state", "moves_as"});
     });
     // The rest of an entry (correlations, hold-out errors) is the calibrator's.
-    ignore_all(entry, {"num_rows", "num_shape_groups", "converged", "correlation", "warnings"});
+    ignore_all(entry, {"num_rows", "num_shape_groups", "converged", "correlation", "reach",
+                       "scale_log_beyond", "warnings"});
     entry.optional_object("key", [](JsonObject& key) {
       ignore_all(key, {"device", "engine", "engine_version", "table", "op_name", "kernel_source",
                        "dtype"});
     });
-    entry.optional_object("residual", [](JsonObject& residual) {
-      ignore_all(residual, {"scale_log", "degrees_of_freedom", "median_log"});
+    for (std::string_view spread : {"residual", "residual_law_alone"}) {
+      entry.optional_object(spread, [](JsonObject& residual) {
+        ignore_all(residual, {"scale_log", "degrees_of_freedom", "median_log"});
+      });
+    }
+    entry.optional_object("correction", [](JsonObject& correction) {
+      ignore_all(correction, {"num_features", "nodes"});
     });
     check_errors(entry);
     check_directions(entry);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "model/errors.h"
 #include "tests/calibrate/toy_family.h"
 
@@ -38,6 +40,31 @@ TEST(CalibrationFile, WhatIsWrittenIsReadBackAndWrittenAgainByteForByte) {
   EXPECT_NEAR(b.covariance(0, 1) / a.covariance(0, 1), 1.0, 0.02);
   EXPECT_EQ(b.inside->num_rows, a.inside->num_rows);
   EXPECT_EQ(back.tables[0].num_quarantined, calibration.tables[0].num_quarantined);
+}
+
+TEST(CalibrationFile, ACorrectionIsReadBackAndPredictsTheSame) {
+  std::vector<Record> records = toy::make_records(60, 0.0, 0.005, 1);
+  for (Record& record : records) {
+    record.latency_seconds *= 1.0 + 0.1 * std::sin(std::log2(std::get<GemmRow>(record.shape).n));
+  }
+  Calibration calibration = toy_calibration();
+  calibration.series[0] =
+      fit_series(toy::featured_family(), toy::key(), toy::device(), records, FitOptions{});
+  ASSERT_FALSE(calibration.series[0].correction.empty());
+  const std::string text = io::calibration_text(calibration);
+  const Calibration back = io::parse_calibration(text, "x.json");
+  EXPECT_EQ(io::calibration_text(back), text);
+  const BoundLaw law = toy::featured_family().bind(toy::key(), toy::device(), records);
+  const std::uint32_t rows[] = {0, 17, 200};
+  const auto before = predict(calibration.series[0], law, rows);
+  const auto after = predict(back.series[0], law, rows);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(after[i].seconds / before[i].seconds, 1.0, 1e-5);
+  // A node with a number too few is refused.
+  std::string damaged = text;
+  const auto at = damaged.find("\"nodes\": [");
+  const auto quote = damaged.find('"', at + 10);
+  damaged.erase(quote + 1, damaged.find(' ', quote) - quote);
+  EXPECT_THROW(io::parse_calibration(damaged, "x.json"), InputError);
 }
 
 TEST(CalibrationFile, EveryProblemIsReportedAtOnce) {

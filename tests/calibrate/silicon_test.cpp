@@ -32,10 +32,10 @@ struct Bound {
 };
 const std::map<std::string, Bound>& bounds() {
   static const std::map<std::string, Bound> kBounds = {
-      {"gemm_perf", {0.075, 0.20}},
-      {"moe_perf", {0.13, 0.90}},
-      {"dsv4_attention_module_perf", {0.03, 0.10}},
-      {"dsv4_paged_mqa_logits_module_perf", {0.035, 0.09}},
+      {"gemm_perf", {0.06, 0.17}},
+      {"moe_perf", {0.11, 0.38}},
+      {"dsv4_attention_module_perf", {0.02, 0.095}},
+      {"dsv4_paged_mqa_logits_module_perf", {0.03, 0.08}},
       {"mhc_module_perf", {0.045, 0.17}},
       {"nccl_perf", {0.09, 0.38}},
       {"custom_allreduce_perf", {0.075, 0.33}},
@@ -50,6 +50,7 @@ struct Device {
   double fit_cpu_seconds = 0.0;
   std::size_t num_rows = 0;
   std::size_t num_quarantined = 0;
+  std::size_t num_slow = 0;  ///< of them, tactics an autotuner got wrong
 };
 
 /// Fits every table of a system once per process.
@@ -76,6 +77,8 @@ const Device* fitted_device(const std::string& system, const std::string& hardwa
     screen(tables.back(), device.law);
     device.num_rows += tables.back().num_rows;
     device.num_quarantined += tables.back().quarantined.size();
+    const auto reasons = count_reasons(tables.back());
+    device.num_slow += reasons[static_cast<std::size_t>(QuarantineReason::kSlowTactic)];
   }
   std::vector<std::string> unexplained;
   device.tasks = collect_tasks(tables, unexplained);
@@ -123,10 +126,12 @@ TEST_P(SiliconTables, NinetyPercentIntervalsCoverHeldOutRowsAtTheirRate) {
 }
 
 TEST_P(SiliconTables, FewRowsAreQuarantinedAndAllOthersAreUsed) {
+  const auto rows = static_cast<double>(device_->num_rows);
   std::cout << GetParam().first << ": " << device_->num_quarantined << " of " << device_->num_rows
-            << " rows set aside\n";
-  EXPECT_LT(static_cast<double>(device_->num_quarantined),
-            2e-3 * static_cast<double>(device_->num_rows));
+            << " rows set aside, " << device_->num_slow << " as slow tactics\n";
+  EXPECT_LT(static_cast<double>(device_->num_quarantined - device_->num_slow), 2e-3 * rows);
+  // H200's TensorRT-LLM BF16 and FP8 experts: 2818 rows.
+  EXPECT_LT(static_cast<double>(device_->num_slow), 0.025 * rows);
 }
 
 TEST_P(SiliconTables, TheWholeSetIsFittedWithinTheTimeOfTheContract) {

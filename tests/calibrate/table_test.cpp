@@ -106,6 +106,17 @@ TEST(ReadTable, BadRowsAreSetAsideWithTheLineAndTheReason) {
   }
 }
 
+TEST(ReadTable, AByteOrderMarkIsPassedOverAndAColumnGivenTwiceRefused) {
+  const std::string row = "gemm,lib,bfloat16,1,128,256,0.01\n";
+  EXPECT_EQ(io::parse_table("\xEF\xBB\xBF" + (kHeader + row), kName).series.size(), 1U);
+  try {
+    io::parse_table("op_name,kernel_source,gemm_dtype,m,n,k,latency_ms,m\n" + row, kName);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("two columns \"m\""), std::string::npos);
+  }
+}
+
 TEST(ReadTable, AWrongFileIsOneClearError) {
   EXPECT_THROW(parse(""), InputError);
   EXPECT_THROW(io::parse_table("a,b\n1,2\n", kName), InputError);
@@ -156,6 +167,47 @@ TEST(Screen, OnePointFarOffItsNeighboursIsSetAsideAndNotItsNeighbours) {
   EXPECT_EQ(thousand.quarantined[0].reason, QuarantineReason::kWrongUnits);
   // A factor just below two is noise, and the loss function's business.
   EXPECT_TRUE(screened(line_of({20, 21, 43, 22, 24})).quarantined.empty());
+}
+
+TEST(Screen, APartOfATableInAnotherUnitIsSetAsideAndTheRestStays) {
+  for (const std::vector<double>& times :
+       {std::vector<double>{20, 21000, 21, 22000, 23, 24000, 40},     // every other row
+        std::vector<double>{20, 21, 22, 23, 25000, 26000, 40000}}) {  // from some size up
+    const auto table = screened(line_of(times));
+    ASSERT_EQ(table.quarantined.size(), 3U);
+    for (const QuarantinedRow& row : table.quarantined) {
+      EXPECT_EQ(row.reason, QuarantineReason::kWrongUnits);
+    }
+    EXPECT_EQ(table.series[0].records.size(), 4U);
+  }
+}
+
+/// tokens, experts' width and time of one row of an autotuned MoE kernel.
+std::string moe_line(const char* source, int tokens, int inter, double microseconds) {
+  return "moe," + std::string(source) + ",fp8," + std::to_string(tokens) + ",2048," +
+         std::to_string(inter) + ",8,128,1,1,balanced," + std::to_string(microseconds * 1e-3) +
+         "\n";
+}
+
+TEST(Screen, AnAutotunedKernelSlowerThanWithMoreWorkIsASlowTactic) {
+  const auto screened_moe = [](const char* source) {
+    // At 8 tokens the wider expert takes 100 us: 190 for the narrow one is noise, 210 is a failure.
+    MeasurementTable table = io::parse_table(
+        "op_name,kernel_source,moe_dtype,num_tokens,hidden_size,inter_size,topk,num_experts,"
+        "moe_tp_size,moe_ep_size,distribution,latency_ms\n" +
+            moe_line(source, 8, 1024, 100) + moe_line(source, 16, 1024, 160) +
+            moe_line(source, 4, 512, 190) + moe_line(source, 8, 512, 210) +
+            moe_line(source, 32, 512, 420),  // nothing with more work: no witness
+        "toy__moe__trtllm__1__moe_perf.csv");
+    screen(table, toy::device());
+    return table;
+  };
+  const auto tuned = screened_moe("moe_torch_flow_cutlass");
+  ASSERT_EQ(tuned.quarantined.size(), 1U);
+  EXPECT_EQ(tuned.quarantined[0].reason, QuarantineReason::kSlowTactic);
+  EXPECT_EQ(tuned.quarantined[0].line, 5U);
+  // A kernel that nobody tunes may have its reasons.
+  EXPECT_TRUE(screened_moe("sglang_fused_moe_triton").quarantined.empty());
 }
 
 TEST(Screen, RepeatsThatAgreeKeepOneAndRepeatsThatDoNotKeepNone) {

@@ -5,10 +5,12 @@
 #include <cmath>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "calibrate/family.h"
 #include "calibrate/random.h"
+#include "model/laws/log_correction.h"
 
 namespace fulcrum::calibrate::toy {
 
@@ -47,6 +49,22 @@ inline const Family& linear_family() {
           },
       .shape_group = shape_group,
       .frontier = frontier};
+  return family;
+}
+
+/// The linear family with the features of a GEMM, so that a correction can be learned.
+inline const Family& featured_family() {
+  static const Family family = [] {
+    Family featured = linear_family();
+    featured.bind = [](const SeriesKey& k, const LawDevice& d, std::span<const Record> records) {
+      std::vector<double> table = feature_table<kNumGemmFeatures>(records, [](const Record& r) {
+        const auto& row = std::get<GemmRow>(r.shape);
+        return gemm_features({.m = row.m, .n = row.n, .k = row.k});
+      });
+      return with_features<kNumGemmFeatures>(linear_family().bind(k, d, records), std::move(table));
+    };
+    return featured;
+  }();
   return family;
 }
 

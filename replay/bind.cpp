@@ -63,13 +63,31 @@ Binding bind_moe(const MoeLaunch& m, const BindOptions& options) {
                         {"nvfp4", nvfp4 ? 1.0 : 0.0}}));
 }
 
+// Tokens one execution of the op sees.
+double tokens_of(const StepOp& op, const StepState& state, double block) {
+  switch (op.rows) {
+    case Rows::kStep:
+      return state.tokens();
+    case Rows::kPerRequest:
+      return state.requests;
+    case Rows::kBlock:
+      return state.requests * block;
+  }
+  return state.tokens();
+}
+
+// A draft samples one token per request, or one per position of its block.
+double tokens_sampled(const StepOp& op, const StepState& state, double tokens) {
+  return op.rows == Rows::kBlock ? tokens : state.requests;
+}
+
 }  // namespace
 
 Binding bind_op(const StepGraph& graph, const StepOp& op, const StepState& state,
                 const BindOptions& options) {
   const Launch launch = launch_at(graph, op, state);
   const ModelConfig& model = graph.model;
-  const double tokens = state.tokens();
+  const double tokens = tokens_of(op, state, graph.settings.num_draft_tokens);
   const double local_heads = static_cast<double>(model.num_heads) / graph.settings.tensor_parallel;
   const std::string per_token = shape_of({{"m", tokens}});
   switch (op.id) {
@@ -148,8 +166,9 @@ Binding bind_op(const StepGraph& graph, const StepOp& op, const StepState& state
     case OpId::kMoeCombine:
       return absent("the last launch of the moe kernels sums a token's experts");
     case OpId::kSampling:
-      return runs("sampling", shape_of({{"m", state.logits_rows},
-                                        {"vocab", static_cast<double>(model.vocab)}}));
+      return runs("sampling",
+                  shape_of({{"m", op.draft ? tokens_sampled(op, state, tokens) : state.logits_rows},
+                            {"vocab", static_cast<double>(model.vocab)}}));
     case OpId::kAllReduce:
     case OpId::kAllGather:
       return absent("collectives need several GPUs: `replay collectives`");

@@ -15,6 +15,7 @@
 #include "replay/collectives/command.h"
 #include "replay/options.h"
 #include "replay/registry.h"
+#include "replay/scenario_options.h"
 #include "replay/supervisor.h"
 
 namespace fulcrum::replay {
@@ -100,6 +101,17 @@ class Progress {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+// Bindings leave dimensions at their defaults out; a measured shape names them all.
+MeasuredSeconds by_binding(const ScenarioStep& step, const MeasuredSeconds& measured) {
+  MeasuredSeconds seconds;
+  for (const ScenarioKernel& k : distinct_kernels(step)) {
+    const Shape shape = parse_shape(k.shape, find_kernel(k.kernel)->dimensions);
+    const auto found = measured.find(k.kernel + " " + shape.to_string());
+    if (found != measured.end()) seconds[k.kernel + " " + k.shape] = found->second;
+  }
+  return seconds;
+}
+
 int run(const ReplayOptions& options, int argc, char** argv) {
   constexpr double kProbeTimeoutSeconds = 60;
   Session session = session_from_line(
@@ -130,11 +142,15 @@ int run(const ReplayOptions& options, int argc, char** argv) {
   }
 
   Counts counts;
+  MeasuredSeconds measured;  // By kernel and shape; of several launch modes the last one.
   Progress progress(items.size());
   const auto keep = [&](const PlanItem& item, const std::string& line) {
     const LineSummary summary = summarize_line(line);
     if (summary.status == "failed") ++counts.failed;
     if (summary.status == "noisy" || summary.status == "throttled") ++counts.flagged;
+    if (summary.median_seconds) {
+      measured[item.kernel->name + " " + item.shape.to_string()] = *summary.median_seconds;
+    }
     if (file) file->write(line);
     progress.report(item, summary);
   };
@@ -167,6 +183,7 @@ int run(const ReplayOptions& options, int argc, char** argv) {
   }
   std::fprintf(stderr, "%zu entries, %zu failed, %zu noisy or throttled\n", items.size(),
                counts.failed, counts.flagged);
+  if (options.scenario) print_step(*options.scenario, by_binding(*options.scenario, measured));
   return counts.failed == 0 ? 0 : 1;
 }
 
@@ -192,7 +209,11 @@ int run_replay_command(int argc, char** argv) {
         std::printf("%s", options.help_text.c_str());
         return 0;
       case ReplayOptions::Action::kList:
-        print_list();
+        if (options.scenario) {
+          print_step(*options.scenario);
+        } else {
+          print_list();
+        }
         return 0;
       case ReplayOptions::Action::kPredict:
         return predict(options);

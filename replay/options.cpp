@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "replay/registry.h"
+#include "replay/scenario_options.h"
 
 namespace fulcrum::replay {
 namespace {
@@ -100,36 +101,18 @@ po::options_description describe(ReplayOptions& options) {
                     ->default_value(options.item_timeout_seconds),
      "seconds after which a hung entry is given up");
   // clang-format on
+  add_scenario_options(visible);
   return visible;
 }
 
-std::vector<PlanItem> items_for(const po::variables_map& values) {
-  const bool named = values.count("kernel") > 0;
-  if (values.count("plan") > 0) {
-    // Plans point into the registry, so a restricted plan is filtered afterwards.
-    const std::string plan = values["plan"].as<std::string>();
-    if (plan != "calibration" && plan != "verify") {
-      throw std::invalid_argument("--plan: found '" + plan + "', allowed: calibration, verify");
-    }
-    std::vector<PlanItem> items =
-        plan == "verify" ? verification_plan(registry()) : calibration_plan(registry());
-    if (!named) return items;
-    const auto kernels = select_kernels(values["kernel"].as<std::vector<std::string>>());
-    std::erase_if(items, [&](const PlanItem& item) {
-      for (const KernelEntry& kernel : kernels) {
-        if (kernel.name == item.kernel->name) return false;
-      }
-      return true;
-    });
-    return items;
-  }
-  if (!named) throw std::invalid_argument("name a kernel, or give --plan or --list");
+// The named kernels at every named shape, cache state and launch mode; each is checked once.
+std::vector<PlanItem> shape_items(const po::variables_map& values,
+                                  const std::vector<std::pair<std::string, std::string>>& named) {
   std::vector<PlanItem> items;
-  for (const std::string& name : values["kernel"].as<std::vector<std::string>>()) {
+  for (const auto& [name, shapes] : named) {
     select_kernels({name});
     const KernelEntry* kernel = find_kernel(name);
-    for (const Shape& shape :
-         parse_shapes(values["shapes"].as<std::string>(), kernel->dimensions)) {
+    for (const Shape& shape : parse_shapes(shapes, kernel->dimensions)) {
       if (values.count("verify-only") > 0) {
         items.push_back({.kernel = kernel, .shape = shape, .verify = true, .time = false});
         continue;
@@ -149,6 +132,43 @@ std::vector<PlanItem> items_for(const po::variables_map& values) {
     }
   }
   return items;
+}
+
+std::vector<PlanItem> items_for(const po::variables_map& values,
+                                const std::optional<ScenarioStep>& scenario) {
+  const bool named = values.count("kernel") > 0;
+  if (values.count("plan") > 0) {
+    // Plans point into the registry, so a restricted plan is filtered afterwards.
+    const std::string plan = values["plan"].as<std::string>();
+    if (plan != "calibration" && plan != "verify") {
+      throw std::invalid_argument("--plan: found '" + plan + "', allowed: calibration, verify");
+    }
+    if (scenario) throw std::invalid_argument("give --plan or --scenario, not both");
+    std::vector<PlanItem> items =
+        plan == "verify" ? verification_plan(registry()) : calibration_plan(registry());
+    if (!named) return items;
+    const auto kernels = select_kernels(values["kernel"].as<std::vector<std::string>>());
+    std::erase_if(items, [&](const PlanItem& item) {
+      for (const KernelEntry& kernel : kernels) {
+        if (kernel.name == item.kernel->name) return false;
+      }
+      return true;
+    });
+    return items;
+  }
+  std::vector<std::pair<std::string, std::string>> wanted;
+  if (scenario) {
+    if (named) throw std::invalid_argument("--scenario chooses the kernels; name none beside it");
+    for (const ScenarioKernel& k : distinct_kernels(*scenario))
+      wanted.emplace_back(k.kernel, k.shape);
+  } else if (named) {
+    for (const std::string& name : values["kernel"].as<std::vector<std::string>>()) {
+      wanted.emplace_back(name, values["shapes"].as<std::string>());
+    }
+  } else {
+    throw std::invalid_argument("name a kernel, or give --plan, --scenario or --list");
+  }
+  return shape_items(values, wanted);
 }
 
 }  // namespace
@@ -171,16 +191,20 @@ ReplayOptions parse_options(int argc, const char* const* argv) {
        << "Runs real kernels on this machine's GPU: checks their numbers, then times them.\n\n"
        << "Example: " << argv[0]
        << " gemm_fp8_block --shapes 'm=1,n=4096,k=512;m=16,n=4096,k=512' -o h200.jsonl\n"
-       << "         " << argv[0] << " --plan calibration -o h200.jsonl\n\n"
+       << "         " << argv[0] << " --plan calibration -o h200.jsonl\n"
+       << "         " << argv[0] << " --scenario campaign-a --concurrency 16\n\n"
        << visible;
   options.help_text = help.str();
   options.remeasure = values.count("remeasure") > 0;
   if (values.count("help") > 0) {
     options.action = ReplayOptions::Action::kHelp;
-  } else if (values.count("list") > 0) {
+    return options;
+  }
+  options.scenario = scenario_of(values);
+  if (values.count("list") > 0) {
     options.action = ReplayOptions::Action::kList;
   } else {
-    options.items = items_for(values);
+    options.items = items_for(values, options.scenario);
     if (values.count("predict") > 0) {
       options.action = ReplayOptions::Action::kPredict;
       options.roofline = parse_roofline(values["predict"].as<std::string>());

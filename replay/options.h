@@ -1,11 +1,13 @@
 // Command-line options of `replay`.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "replay/plan.h"
 #include "replay/roofline.h"
+#include "replay/scenario_step.h"
 #include "replay/worker.h"
 
 namespace fulcrum::replay {
@@ -15,8 +17,9 @@ struct ReplayOptions {
   Action action = Action::kRun;
   std::string help_text;
   std::vector<PlanItem> items;
-  std::string out_path;  // Empty: only what is printed.
-  Roofline roofline;     // kPredict only.
+  std::optional<ScenarioStep> scenario;  // The items are its kernels.
+  std::string out_path;                  // Empty: only what is printed.
+  Roofline roofline;                     // kPredict only.
   bool remeasure = false;
   WorkerOptions worker;
   double item_timeout_seconds = 120;

@@ -175,10 +175,12 @@ std::string prediction_to_line(const PlanItem& item, const Roofline& roofline) {
 
 LineSummary summarize_line(const std::string& entry_line) {
   const Json json = Json::parse(entry_line);
-  LineSummary summary{json.at("status"), json.at("status")};
+  LineSummary summary{
+      .status = json.at("status"), .median_seconds = std::nullopt, .text = json.at("status")};
   char text[200];
   if (json.contains("median_seconds")) {
     const double median = json["median_seconds"];
+    summary.median_seconds = median;
     const double low = json["median_ci95_seconds"][0];
     const double high = json["median_ci95_seconds"][1];
     std::snprintf(text, sizeof text, "  %9.3f us +- %.2f %%  %8.1f GB/s  %8.2f TFLOP/s",

@@ -63,6 +63,7 @@ std::string prediction_to_line(const PlanItem& item, const Roofline& roofline);
 // One readable line for a stored entry line: status, time, spread, achieved rates.
 struct LineSummary {
   std::string status;
+  std::optional<double> median_seconds;  // Of a timed entry.
   std::string text;
 };
 LineSummary summarize_line(const std::string& entry_line);

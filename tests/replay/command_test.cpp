@@ -32,6 +32,18 @@ TEST(ReplayCommand, BadUsageExitsWithTwo) {
   EXPECT_EQ(command({"--no-such-option"}), 2);
 }
 
+TEST(ReplayCommand, AScenarioIsItsKernelsOnceEach) {
+  EXPECT_EQ(command({"--scenario", "no-such-scenario"}), 2);
+  EXPECT_EQ(command({"--concurrency", "4"}), 2);
+  EXPECT_EQ(command({"--scenario", "campaign-a", "--concurrency", "0.5"}), 2);
+  EXPECT_EQ(command({"spin", "--scenario", "campaign-a"}), 2);
+  EXPECT_EQ(command({"--plan", "verify", "--scenario", "campaign-a"}), 2);
+  EXPECT_EQ(command({"--scenario", "campaign-a", "--list"}), 0);
+  const auto chosen = options({"--scenario", "campaign-a", "--concurrency", "16"});
+  ASSERT_TRUE(chosen.scenario.has_value());
+  EXPECT_EQ(chosen.items.size(), distinct_kernels(*chosen.scenario).size());
+}
+
 TEST(ReplayCommand, HelpAndListNeedNoGpu) {
   EXPECT_EQ(command({"--help"}), 0);
   EXPECT_EQ(command({"--list"}), 0);

@@ -3,8 +3,8 @@
 // one 128-column scale group at a time and adds it to binary32 sums, so the tensor core's short FP8
 // sums (about 14 fractional bits, DeepSeek-V3 technical report, section 3.3.2) span 128 products at
 // most.
+#include "kernels/common/wgmma.cuh"
 #include "kernels/gemm/fp8_block_gemm_slice.cuh"
-#include "kernels/gemm/sm_90/wgmma_tiles.cuh"
 
 namespace fulcrum::kernels {
 namespace {
@@ -35,7 +35,8 @@ __global__ void __launch_bounds__(256, 2)
   // thread is the same in every pass.
   const int lane_chunk = threadIdx.x % 16;
   const int copy_row = threadIdx.x / 16;
-  const int target = lane_chunk / 8 * 2 * kTileBytes + tile_offset(copy_row, lane_chunk % 8);
+  const int target =
+      lane_chunk / 8 * 2 * kTileBytes + device::swizzled_offset(copy_row, lane_chunk % 8);
   const auto fetch = [&](int chunk) {
     if (chunk < num_chunks) {
       const int group = chunk * kGroupsPerChunk + lane_chunk / 8;
@@ -66,25 +67,26 @@ __global__ void __launch_bounds__(256, 2)
   float sum[1][8][4] = {};
   for (int chunk = 0; chunk < num_chunks; ++chunk) {
     wait_copies<kSlots - 2>();
-    fence_tiles();
+    device::fence_for_async_proxy();
     __syncthreads();  // The chunk is there, and everyone is done with the one before it.
     const std::uint8_t* tile = shared + chunk % kSlots * kSlotBytes + warpgroup * 2 * kTileBytes;
     const int group = chunk * kGroupsPerChunk + warpgroup;
     const bool mine = group < block.my_groups;
     float d[32];
     if (mine) {
-      const std::uint64_t a = tile_descriptor(tile);
-      const std::uint64_t b = tile_descriptor(tile + kTileBytes);
-      tiles_begin();
+      const std::uint64_t a = device::swizzled_descriptor(tile);
+      const std::uint64_t b = device::swizzled_descriptor(tile + kTileBytes);
+      device::warpgroup_arrive();
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        multiply_tiles(d, a + k * kTileStep32, b + k * kTileStep32, k > 0);
+        device::wgmma_64x64x32(d, a + k * device::kDescriptorStep32,
+                               b + k * device::kDescriptorStep32, k > 0);
       }
-      tiles_commit();
+      device::warpgroup_commit();
     }
     fetch(chunk + kSlots - 1);
     if (mine) {
-      tiles_wait();
+      device::warpgroup_wait();
       const float* scales = block.scales + group * kTokens + 2 * t;
 #pragma unroll
       for (int j = 0; j < 8; ++j) {

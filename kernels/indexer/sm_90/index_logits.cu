@@ -9,8 +9,8 @@
 //
 // FP8 wgmma sums with about 14 fractional bits (DeepSeek-V3 technical report, section 3.3.2), which
 // is what engines on this architecture compute too.
+#include "kernels/common/wgmma.cuh"
 #include "kernels/indexer/indexer_launch.h"
-#include "kernels/indexer/sm_90/wgmma.cuh"
 
 namespace fulcrum::kernels {
 namespace {

@@ -61,7 +61,9 @@ Slots make_slots(int num_tokens, int width, int count, int range, bool ragged, s
   return slots;
 }
 
-template <bool kSplitK>
+enum class Mla { kRowLoop, kSplitK, kSplitKSm90 };
+
+template <Mla kKind>
 class SparseMlaCase : public Case {
  public:
   SparseMlaCase(const Shape& s, const CaseOptions& options)
@@ -91,7 +93,9 @@ class SparseMlaCase : public Case {
       fill_kv_rows(pool_at(compressed_of(set)), s["m"] * s["context_rows"], seed + 1, nullptr);
     }
     if constexpr (kSplitK) {
-      FULCRUM_CUDA_CHECK(kernels::plan_sparse_mla_for_device(shape_, &plan_));
+      FULCRUM_CUDA_CHECK(kKind == Mla::kSplitKSm90
+                             ? kernels::plan_sparse_mla_sm90_for_device(shape_, &plan_)
+                             : kernels::plan_sparse_mla_for_device(shape_, &plan_));
       if (s["tile"] != 0) plan_.heads_per_block = s.as_int("tile");
       if (s["splits"] != 0) plan_.num_splits = s.as_int("splits");
     } else {
@@ -114,7 +118,9 @@ class SparseMlaCase : public Case {
                                    .softmax_scale = kScale,
                                    .out = out_.data(),
                                    .workspace = workspace_.data()};
-    if constexpr (kSplitK) {
+    if constexpr (kKind == Mla::kSplitKSm90) {
+      FULCRUM_CUDA_CHECK(kernels::sparse_mla_split_k_sm90(problem, plan_, stream));
+    } else if constexpr (kKind == Mla::kSplitK) {
       FULCRUM_CUDA_CHECK(kernels::sparse_mla_split_k(problem, plan_, stream));
     } else {
       FULCRUM_CUDA_CHECK(kernels::sparse_mla_row_loop(problem, stream));
@@ -153,6 +159,7 @@ class SparseMlaCase : public Case {
   }
 
  private:
+  static constexpr bool kSplitK = kKind != Mla::kRowLoop;
   static constexpr float kScale = 0.04419417382415922F;  // 1 / sqrt(512)
 
   std::uint8_t* window_of(int set) {
@@ -226,7 +233,7 @@ std::vector<KernelEntry> attention_entries() {
           },
       .rotating_bytes = mla_rotating_bytes,
       .unsupported = any_device,
-      .make = make_case<SparseMlaCase<false>>,
+      .make = make_case<SparseMlaCase<Mla::kRowLoop>>,
       .verify_shapes = common_shapes,
       .calibration_shapes = mla_calibration_shapes(true)};
   KernelEntry split_k = row_loop;
@@ -247,13 +254,25 @@ std::vector<KernelEntry> attention_entries() {
     }
     return std::nullopt;
   };
-  split_k.make = make_case<SparseMlaCase<true>>;
+  split_k.make = make_case<SparseMlaCase<Mla::kSplitK>>;
   split_k.verify_shapes =
       std::string(common_shapes) +
       ";m=3,tile=16,splits=1,ragged=1;m=3,tile=64,splits=3,ragged=1;"
       "m=3,tile=64,splits=7,ragged=1;m=2,tile=64,splits=20;m=2,tile=16,splits=9";
   split_k.calibration_shapes = mla_calibration_shapes(false);
-  return {row_loop, split_k};
+  KernelEntry sm90 = split_k;
+  sm90.name = "sparse_mla_split_k_sm90";
+  sm90.summary = "the same with Hopper's warpgroup products";
+  sm90.unsupported = [](const Shape& s, const DeviceTraits& d) -> std::optional<std::string> {
+    if (d.compute_capability != 90) return "warpgroup products need compute capability 9.0";
+    const int heads = s["tile"] == 0 ? 16 : s.as_int("tile");
+    if ((heads != 16 && heads != 64) || s["heads"] % heads != 0) {
+      return "tile must be 16 or 64 and divide heads";
+    }
+    return std::nullopt;
+  };
+  sm90.make = make_case<SparseMlaCase<Mla::kSplitKSm90>>;
+  return {row_loop, split_k, sm90};
 }
 
 }  // namespace fulcrum::replay

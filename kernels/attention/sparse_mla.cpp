@@ -33,6 +33,22 @@ SparseMlaPlan plan_sparse_mla(const SparseMlaShape& shape, int num_sms, int shar
   return plan;
 }
 
+SparseMlaPlan plan_sparse_mla_sm90(const SparseMlaShape& shape, int num_sms) {
+  constexpr int kTileRows = 64;
+  // Slots of window and compressed rows follow each other without a gap.
+  const int tiles =
+      std::max(1, (shape.window_width + shape.compressed_width + kTileRows - 1) / kTileRows);
+  const int blocks_of_64 = shape.num_tokens * (shape.num_heads / 64);
+  const bool wide = shape.num_heads % 64 == 0 && blocks_of_64 * tiles >= num_sms;
+  SparseMlaPlan plan{.heads_per_block = wide ? 64 : 16, .num_splits = 1};
+  const int blocks = std::max(1, shape.num_tokens * (shape.num_heads / plan.heads_per_block));
+  const int slots = num_sms * (wide ? 1 : 2);
+  const int wanted = std::clamp(slots / blocks, 1, std::min(tiles, kSparseMlaMaxSplits));
+  const int tiles_per_split = (tiles + wanted - 1) / wanted;
+  plan.num_splits = (tiles + tiles_per_split - 1) / tiles_per_split;
+  return plan;
+}
+
 std::int64_t sparse_mla_workspace_floats(const SparseMlaShape& shape, std::int32_t num_splits) {
   return std::int64_t{num_splits} * shape.num_tokens * shape.num_heads * (kKvHeadDim + 1);
 }

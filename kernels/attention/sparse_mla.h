@@ -56,6 +56,9 @@ struct SparseMlaPlan {
 SparseMlaPlan plan_sparse_mla(const SparseMlaShape& shape, int num_sms, int shared_bytes_per_block,
                               int shared_bytes_per_sm);
 
+// The same for the Hopper kernel, whose tiles have 64 rows. With 16 heads two blocks share an SM.
+SparseMlaPlan plan_sparse_mla_sm90(const SparseMlaShape& shape, int num_sms);
+
 // Shared memory of one split-K block of eight warps and tiles of 32 rows: dequantised rows, scores
 // of every warp, weights, two stages of raw rows, scale words and row numbers, and two floats per
 // head. Asserted against the kernel's own struct.

@@ -16,8 +16,14 @@ cudaError_t sparse_mla_row_loop(const SparseMlaProblem& problem, cudaStream_t st
 cudaError_t sparse_mla_split_k(const SparseMlaProblem& problem, const SparseMlaPlan& plan,
                                cudaStream_t stream);
 
-// Plan for the current device.
+// The same with Hopper's warpgroup products. cudaErrorInvalidValue when the plan does not fit the
+// shape, cudaErrorNoKernelImageForDevice on any device but compute capability 9.0.
+cudaError_t sparse_mla_split_k_sm90(const SparseMlaProblem& problem, const SparseMlaPlan& plan,
+                                    cudaStream_t stream);
+
+// Plans for the current device.
 cudaError_t plan_sparse_mla_for_device(const SparseMlaShape& shape, SparseMlaPlan* plan);
+cudaError_t plan_sparse_mla_sm90_for_device(const SparseMlaShape& shape, SparseMlaPlan* plan);
 
 namespace detail {
 
@@ -40,6 +46,12 @@ template <int kHeadTiles>
 cudaError_t launch_sparse_mla_split_k(const SparseMlaProblem& problem, int num_splits,
                                       cudaStream_t stream);
 
+template <int kHeads>
+cudaError_t launch_sparse_mla_wgmma(const SparseMlaProblem& problem, int num_splits,
+                                    cudaStream_t stream);
+
+extern template cudaError_t launch_sparse_mla_wgmma<16>(const SparseMlaProblem&, int, cudaStream_t);
+extern template cudaError_t launch_sparse_mla_wgmma<64>(const SparseMlaProblem&, int, cudaStream_t);
 extern template cudaError_t launch_sparse_mla_split_k<1>(const SparseMlaProblem&, int,
                                                          cudaStream_t);
 extern template cudaError_t launch_sparse_mla_split_k<4>(const SparseMlaProblem&, int,

@@ -5,7 +5,7 @@
 #include "kernels/attention/sparse_mla_launch.h"
 #include "kernels/common/dependent_launch.cuh"
 #include "kernels/common/formats.h"
-#include "kernels/common/tensor_core.cuh"
+#include "kernels/common/warp.cuh"
 
 namespace fulcrum::kernels::detail {
 namespace {

@@ -19,9 +19,10 @@
 #include <cuda_bf16.h>
 
 #include "kernels/attention/sparse_mla_launch.h"
+#include "kernels/common/async_copy.cuh"
 #include "kernels/common/dependent_launch.cuh"
 #include "kernels/common/formats.h"
-#include "kernels/common/tensor_core.cuh"
+#include "kernels/common/mma.cuh"
 
 namespace fulcrum::kernels::detail {
 
@@ -126,26 +127,25 @@ __device__ __forceinline__ std::uint32_t gather_tile(SplitKShared<kHeadTiles>& s
   const KvPool& pool = first + lane < slots.window_count ? window : compressed;
   const auto data =
       reinterpret_cast<std::uintptr_t>(pool.pages + kv_data_offset(pool, valid ? row : 0));
-  device::copy_async_4(device::shared_address(&shared.raw_scales[stage][warp][lane]),
-                       pool.pages + kv_scale_offset(pool, valid ? row : 0) + warp / 4 * 4, valid);
+  copy_async<4>(&shared.raw_scales[stage][warp][lane],
+                pool.pages + kv_scale_offset(pool, valid ? row : 0) + warp / 4 * 4, valid);
   const int later = first + kSplitKStages * kSplitKTileRows + lane;
-  device::copy_async_4(device::shared_address(&shared.row_numbers[stage][warp][lane]),
-                       row_number_of(slots, later), later < slots.end);
+  copy_async<4>(&shared.row_numbers[stage][warp][lane], row_number_of(slots, later),
+                later < slots.end);
 #pragma unroll
   for (int n = 0; n < kSplitKRowGroups; ++n) {
     const int r = 8 * n + lane / 4;
     const auto row_data = reinterpret_cast<const std::uint8_t*>(
         __shfl_sync(0xffffffffU, static_cast<unsigned long long>(data), r));
     const bool row_valid = (valid_rows >> r & 1U) != 0;
-    const std::uint32_t target =
-        device::shared_address(&shared.raw[stage][warp][r][16 * (lane % 4)]);
+    std::uint8_t* target = &shared.raw[stage][warp][r][16 * (lane % 4)];
     if (warp != kSplitKRopeWarp) {
-      device::copy_async_16(target, row_data + kKvScaleGroup * warp + 16 * (lane % 4), row_valid);
+      copy_async<16>(target, row_data + kKvScaleGroup * warp + 16 * (lane % 4), row_valid);
     } else {
       constexpr int kHalf = kSplitKTileRows * kKvScaleGroup;
       const std::uint8_t* rope = row_data + kKvFp8Values + 32 * (lane % 4);
-      device::copy_async_16(target, rope, row_valid);
-      device::copy_async_16(target + kHalf, rope + 16, row_valid);
+      copy_async<16>(target, rope, row_valid);
+      copy_async<16>(target + kHalf, rope + 16, row_valid);
     }
   }
   return valid_rows;

@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(kSplitKThreads, kHeadTiles == 4 ? 1 : 2)
   const auto gather = [&](int stage, int first, std::int32_t row) {
     const std::uint32_t valid = gather_tile(shared, stage, first, row, slots, problem.window,
                                             problem.compressed, warp, lane);
-    device::copy_async_commit();
+    commit_copies();
     return valid;
   };
   const std::int32_t first_rows = load_row_number(slots, begin, lane);
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kSplitKThreads, kHeadTiles == 4 ? 1 : 2)
   int stage = 0;
 #pragma unroll 1
   for (int first = begin; first < slots.end; first += kSplitKTileRows) {
-    device::copy_async_wait<kSplitKStages - 1>();
+    wait_copies<kSplitKStages - 1>();
     __syncwarp();
     score_tile(shared, stage, query, warp, lane);
     const int later = first + kSplitKStages * kSplitKTileRows;
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kSplitKThreads, kHeadTiles == 4 ? 1 : 2)
     __syncwarp();  // The next tile overwrites the warp's columns.
     stage ^= 1;
   }
-  device::copy_async_wait<0>();
+  wait_copies<0>();
 
   constexpr int kLanes = kSplitKThreads / kHeads;
   float sum = state.sum;

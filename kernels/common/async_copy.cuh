@@ -8,7 +8,7 @@ namespace fulcrum::kernels {
 // kBytes is 4, 8 or 16 and the alignment of both addresses; zeros arrive instead where `valid` is
 // false (the source address must be readable all the same).
 template <int kBytes>
-__device__ __forceinline__ void copy_async(void* shared, const void* global, bool valid) {
+__device__ __forceinline__ void copy_async(void* shared, const void* global, bool valid = true) {
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
   const int size = valid ? kBytes : 0;
   if constexpr (kBytes == 16) {

@@ -9,23 +9,59 @@
 
 #include <cstdint>
 
-namespace fulcrum::kernels {
+#include "kernels/common/warp.cuh"
 
-// 16 bytes that this launch reads once: do not keep them in L1.
-__device__ __forceinline__ uint4 load_streaming(const void* address) {
-  uint4 value;
-  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
-               : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
-               : "l"(address));
-  return value;
+namespace fulcrum::kernels::device {
+
+// Fragments of m16n8k16, `group` = lane / 4, `pair` = lane % 4 (PTX ISA, "Matrix fragments for
+// mma.m16n8k16"):
+//   A[i] of a 16x16 tile: rows group (+8 for odd i), columns 2 * pair (+8 for i >= 2)
+//   B[i] of a 16x8 tile:  rows 2 * pair (+8 for i = 1), column group
+//   C[i] of a 16x8 tile:  row group (+8 for i >= 2), columns 2 * pair + i % 2
+
+// Four 8x8 16-bit matrices; lane l supplies the address of row l % 8 of matrix l / 8.
+__device__ __forceinline__ void load_matrix_x4(std::uint32_t (&r)[4], std::uint32_t shared) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(shared)
+               : "memory");
 }
 
-__device__ __forceinline__ uint4 load_cached(const void* address) {
-  uint4 value;
-  asm volatile("ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];"
-               : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
-               : "l"(address));
-  return value;
+__device__ __forceinline__ void load_matrix_x4_transposed(std::uint32_t (&r)[4],
+                                                          std::uint32_t shared) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(shared)
+               : "memory");
+}
+
+// c += a * b, BF16 inputs, FP32 accumulation.
+__device__ __forceinline__ void mma_bf16(float (&c)[4], const std::uint32_t (&a)[4],
+                                         std::uint32_t b0, std::uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};\n"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// c += a * b, FP16 inputs, FP32 accumulation.
+__device__ __forceinline__ void mma_f16(float (&c)[4], const std::uint32_t (&a)[4],
+                                        std::uint32_t b0, std::uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};\n"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// c += a * b on 16x8x8 with TF32 inputs (FP32 registers whose low 13 mantissa bits are ignored).
+// A[i]: rows group (+8 for odd i), column pair (+4 for i >= 2); B[i]: row pair (+4 for i = 1),
+// column group.
+__device__ __forceinline__ void mma_tf32(float (&c)[4], const std::uint32_t (&a)[4],
+                                         std::uint32_t b0, std::uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};\n"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 // E4M3 products. sm_89 and sm_120 multiply E4M3 natively (m16n8k32); elsewhere ptxas would convert
@@ -64,31 +100,12 @@ __device__ __forceinline__ void unpack_e4m3(std::uint32_t codes, std::uint32_t& 
 }
 #endif
 
-// d += a (16 x 16, row) * b (16 x 8, column), binary16 in, binary32 accumulation.
-__device__ __forceinline__ void mma_f16(float (&d)[4], std::uint32_t a0, std::uint32_t a1,
-                                        std::uint32_t a2, std::uint32_t a3, std::uint32_t b0,
-                                        std::uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-      "{%0,%1,%2,%3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
-
-__device__ __forceinline__ void mma_bf16(float (&d)[4], std::uint32_t a0, std::uint32_t a1,
-                                         std::uint32_t a2, std::uint32_t a3, std::uint32_t b0,
-                                         std::uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
-      "{%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
-
 // Rows g and g+8 of the 16-row operand for 32 columns: lane t's eight codes of each row.
 struct E4m3Rows {
 #if FULCRUM_NATIVE_E4M3_MMA
   std::uint32_t word[4];
 #else
-  std::uint32_t half[8];
+  std::uint32_t half[2][4];
 #endif
 };
 
@@ -101,10 +118,10 @@ __device__ __forceinline__ E4m3Rows e4m3_rows(std::uint32_t top0, std::uint32_t 
   rows.word[2] = top1;
   rows.word[3] = bottom1;
 #else
-  unpack_e4m3(top0, rows.half[0], rows.half[2]);
-  unpack_e4m3(bottom0, rows.half[1], rows.half[3]);
-  unpack_e4m3(top1, rows.half[4], rows.half[6]);
-  unpack_e4m3(bottom1, rows.half[5], rows.half[7]);
+  unpack_e4m3(top0, rows.half[0][0], rows.half[0][2]);
+  unpack_e4m3(bottom0, rows.half[0][1], rows.half[0][3]);
+  unpack_e4m3(top1, rows.half[1][0], rows.half[1][2]);
+  unpack_e4m3(bottom1, rows.half[1][1], rows.half[1][3]);
 #endif
   return rows;
 }
@@ -144,9 +161,9 @@ __device__ __forceinline__ void mma_e4m3(float (&d)[4], const E4m3Rows& a, const
       : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b.word[0]),
         "r"(b.word[1]));
 #else
-  mma_f16(d, a.half[0], a.half[1], a.half[2], a.half[3], b.half[0], b.half[1]);
-  mma_f16(d, a.half[4], a.half[5], a.half[6], a.half[7], b.half[2], b.half[3]);
+  mma_f16(d, a.half[0], b.half[0], b.half[1]);
+  mma_f16(d, a.half[1], b.half[2], b.half[3]);
 #endif
 }
 
-}  // namespace fulcrum::kernels
+}  // namespace fulcrum::kernels::device

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "kernels/common/tensor_core.cuh"
+#include "kernels/common/warp.cuh"
 
 namespace fulcrum::kernels::device {
 

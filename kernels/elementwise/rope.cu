@@ -1,5 +1,5 @@
 // Rotary position: with the per-head norm for queries, alone and conjugated for attention outputs.
-#include "kernels/common/tensor_core.cuh"
+#include "kernels/common/warp.cuh"
 #include "kernels/elementwise/elementwise_launch.h"
 #include "kernels/elementwise/row_math.cuh"
 

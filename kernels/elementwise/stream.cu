@@ -1,6 +1,6 @@
 // The yardstick of every read-dominated kernel: contiguous 16-byte accesses, eight in flight per
 // thread.
-#include "kernels/common/tensor_core.cuh"
+#include "kernels/common/warp.cuh"
 #include "kernels/elementwise/elementwise_launch.h"
 
 namespace fulcrum::kernels {

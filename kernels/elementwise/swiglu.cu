@@ -1,4 +1,4 @@
-#include "kernels/common/tensor_core.cuh"
+#include "kernels/common/warp.cuh"
 #include "kernels/elementwise/elementwise_launch.h"
 #include "kernels/elementwise/row_math.cuh"
 

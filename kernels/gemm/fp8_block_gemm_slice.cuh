@@ -249,14 +249,14 @@ __global__ void __launch_bounds__(256, kMinBlocks)
     const std::uint8_t* slot = shared + chunk % kSlots * S::kSlotBytes + 64 * warp_k + 16 * t;
     const int step = chunk * kWarpsK + warp_k;
     if (step < 2 * block.my_groups) {
-      E4m3Rows a[S::kRowTiles][2];
+      device::E4m3Rows a[S::kRowTiles][2];
 #pragma unroll
       for (int r = 0; r < S::kRowTiles; ++r) {
         const int row = 16 * (warp_n * S::kRowTiles + r) + g;
         const uint4 top = *reinterpret_cast<const uint4*>(slot + row * S::kPitch);
         const uint4 bottom = *reinterpret_cast<const uint4*>(slot + (row + 8) * S::kPitch);
-        a[r][0] = e4m3_rows(top.x, top.y, bottom.x, bottom.y);
-        a[r][1] = e4m3_rows(top.z, top.w, bottom.z, bottom.w);
+        a[r][0] = device::e4m3_rows(top.x, top.y, bottom.x, bottom.y);
+        a[r][1] = device::e4m3_rows(top.z, top.w, bottom.z, bottom.w);
       }
       const float* step_scales = block.scales + step / 2 * kTokens + 2 * t;
       // Four independent accumulators at a time: a chain of dependent mma would wait for each
@@ -274,10 +274,10 @@ __global__ void __launch_bounds__(256, kMinBlocks)
         for (int j = 0; j < 2; ++j) {
 #pragma unroll
           for (int i = 0; i < kTogether; ++i) {
-            const E4m3Column column =
-                j == 0 ? e4m3_column(x[i].x, x[i].y) : e4m3_column(x[i].z, x[i].w);
+            const device::E4m3Column column =
+                j == 0 ? device::e4m3_column(x[i].x, x[i].y) : device::e4m3_column(x[i].z, x[i].w);
 #pragma unroll
-            for (int r = 0; r < S::kRowTiles; ++r) mma_e4m3(product[i][r], a[r][j], column);
+            for (int r = 0; r < S::kRowTiles; ++r) device::mma_e4m3(product[i][r], a[r][j], column);
           }
         }
 #pragma unroll
@@ -301,7 +301,7 @@ __global__ void __launch_bounds__(256, kMinBlocks)
   }
 
   wait_copies<0>();
-  slice_epilogue(args, block, shared, warp_n, warp_k, sum, 1.0f / kE4m3Product);
+  slice_epilogue(args, block, shared, warp_n, warp_k, sum, 1.0f / device::kE4m3Product);
 }
 
 // Raises the kernel's shared-memory limit and launches it with one cluster per row block and token

@@ -74,26 +74,26 @@ __global__ void __launch_bounds__(kThreads)
     float product[kRowTiles][kTokenTiles][4] = {};
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      E4m3Rows a[kRowTiles][2];
+      device::E4m3Rows a[kRowTiles][2];
 #pragma unroll
       for (int r = 0; r < kRowTiles; ++r) {
         const int row = warp_row + 16 * r + g;
         const uint4 top = *reinterpret_cast<const uint4*>(weight + chunk_offset(row, 4 * half + t));
         const uint4 bottom =
             *reinterpret_cast<const uint4*>(weight + chunk_offset(row + 8, 4 * half + t));
-        a[r][0] = e4m3_rows(top.x, top.y, bottom.x, bottom.y);
-        a[r][1] = e4m3_rows(top.z, top.w, bottom.z, bottom.w);
+        a[r][0] = device::e4m3_rows(top.x, top.y, bottom.x, bottom.y);
+        a[r][1] = device::e4m3_rows(top.z, top.w, bottom.z, bottom.w);
       }
 #pragma unroll
       for (int i = 0; i < kTokenTiles; ++i) {
         const uint4 v =
             *reinterpret_cast<const uint4*>(x + chunk_offset(warp_token + 8 * i + g, 4 * half + t));
-        const E4m3Column low = e4m3_column(v.x, v.y);
-        const E4m3Column high = e4m3_column(v.z, v.w);
+        const device::E4m3Column low = device::e4m3_column(v.x, v.y);
+        const device::E4m3Column high = device::e4m3_column(v.z, v.w);
 #pragma unroll
         for (int r = 0; r < kRowTiles; ++r) {
-          mma_e4m3(product[r][i], a[r][0], low);
-          mma_e4m3(product[r][i], a[r][1], high);
+          device::mma_e4m3(product[r][i], a[r][0], low);
+          device::mma_e4m3(product[r][i], a[r][1], high);
         }
       }
     }
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(kThreads)
     }
   }
 
-  constexpr float kUnscale = 1.0f / kE4m3Product;
+  constexpr float kUnscale = 1.0f / device::kE4m3Product;
 #pragma unroll
   for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll

@@ -6,7 +6,7 @@
 // memory.
 #pragma once
 
-#include "kernels/common/tensor_core.cuh"
+#include "kernels/common/mma.cuh"
 #include "kernels/head/head_launch.h"
 
 namespace fulcrum::kernels::detail {

@@ -1,6 +1,7 @@
 // Many rows and more than 16 tokens: as head_gemv.cuh, but the tokens' values of 128 depth
 // positions at a time are staged in shared memory by the whole block, one chunk ahead.
-#include "kernels/common/tensor_core.cuh"
+#include "kernels/common/async_copy.cuh"
+#include "kernels/common/mma.cuh"
 #include "kernels/head/head_launch.h"
 
 namespace fulcrum::kernels::detail {
@@ -28,12 +29,12 @@ __device__ __forceinline__ void stage_tokens(std::uint16_t (&staged)[8 * kTokenT
     // Zeros beyond the last token: repeating its values would make one L2 slice the bottleneck.
     const int token = token0 + row;
     const bool valid = token < problem.num_tokens;
-    device::copy_async_16(device::shared_address(&staged[row][8 * word]),
-                          problem.x + static_cast<std::int64_t>(valid ? token : 0) * problem.depth +
-                              depth0 + 8 * word,
-                          valid);
+    copy_async<16>(&staged[row][8 * word],
+                   problem.x + static_cast<std::int64_t>(valid ? token : 0) * problem.depth +
+                       depth0 + 8 * word,
+                   valid);
   }
-  device::copy_async_commit();
+  commit_copies();
 }
 
 template <int kTokenTiles>
@@ -71,9 +72,9 @@ __global__ void __launch_bounds__(kThreads) head_gemv_staged_kernel(HeadGemvProb
     }
     if (k + kChunk < problem.depth) {
       stage_tokens<kTokenTiles>(staged[stage ^ 1], problem, token0, k + kChunk);
-      device::copy_async_wait<1>();
+      wait_copies<1>();
     } else {
-      device::copy_async_wait<0>();
+      wait_copies<0>();
     }
     __syncthreads();
 #pragma unroll

@@ -1,5 +1,5 @@
 #include "kernels/common/dependent_launch.cuh"
-#include "kernels/common/tensor_core.cuh"
+#include "kernels/common/warp.cuh"
 #include "kernels/head/head_launch.h"
 
 namespace fulcrum::kernels {

@@ -1,6 +1,6 @@
 // A block per request, a thread per dimension of the row: a dimension's state is written and pooled
 // by one thread, so consecutive tokens of a request need no barrier between them.
-#include "kernels/common/tensor_core.cuh"
+#include "kernels/common/warp.cuh"
 #include "kernels/elementwise/kv_store.cuh"
 #include "kernels/indexer/index_key.cuh"
 #include "kernels/indexer/indexer_launch.h"

@@ -1,7 +1,7 @@
 // One warp turns 128 values into an E4M3 index row; shared by queries and keys.
 #pragma once
 
-#include "kernels/common/tensor_core.cuh"
+#include "kernels/common/warp.cuh"
 #include "kernels/elementwise/row_math.cuh"
 #include "kernels/indexer/indexer.h"
 

@@ -3,7 +3,7 @@
 // warp takes its 32 keys from memory straight into fragments: the order of the 128 dimensions does
 // not matter to the sum, so a lane's two 16-byte loads of a row serve all eight depth steps. The 64
 // heads wait in shared memory in fragment order.
-#include "kernels/common/tensor_core.cuh"
+#include "kernels/common/mma.cuh"
 #include "kernels/indexer/indexer_launch.h"
 
 namespace fulcrum::kernels {

@@ -2,7 +2,7 @@
 // k-th value; when that bin is small its members are kept in shared memory and the remaining bits
 // are resolved there, otherwise from the row again. Two reads of the row in the usual case, four at
 // most.
-#include "kernels/common/tensor_core.cuh"
+#include "kernels/common/warp.cuh"
 #include "kernels/indexer/indexer_launch.h"
 
 namespace fulcrum::kernels {

@@ -2,7 +2,7 @@
 // is read by all SMs at once, and leaves 24 partial sums and a sum of squares per token. The
 // second, a block per token, adds them up and does the rest.
 #include "kernels/common/dependent_launch.cuh"
-#include "kernels/common/tensor_core.cuh"
+#include "kernels/common/mma.cuh"
 #include "kernels/elementwise/row_math.cuh"
 #include "kernels/mhc/mhc_launch.h"
 

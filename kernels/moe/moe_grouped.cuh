@@ -39,7 +39,7 @@ __device__ __forceinline__ void multiply_chunk(
   for (int i = 0; i < kTokenTiles; ++i) {
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      x[i][j] = load_cached(x_rows[i] + 32 * j);
+      x[i][j] = device::load_cached(x_rows[i] + 32 * j);
     }
   }
   const std::uint8_t* data = shared.data[slot] + at.data;
@@ -72,10 +72,12 @@ __device__ __forceinline__ void multiply_chunk(
       std::uint32_t bottom[4];
       decode_fp4(words[0][j], multiplier[0][j / 2], top);
       decode_fp4(words[1][j], multiplier[1][j / 2], bottom);
+      const std::uint32_t a0[4] = {top[0], bottom[0], top[1], bottom[1]};
+      const std::uint32_t a1[4] = {top[2], bottom[2], top[3], bottom[3]};
 #pragma unroll
       for (int i = 0; i < kTokenTiles; ++i) {
-        mma_bf16(sum[r][i], top[0], bottom[0], top[1], bottom[1], x[i][j].x, x[i][j].y);
-        mma_bf16(sum[r][i], top[2], bottom[2], top[3], bottom[3], x[i][j].z, x[i][j].w);
+        device::mma_bf16(sum[r][i], a0, x[i][j].x, x[i][j].y);
+        device::mma_bf16(sum[r][i], a1, x[i][j].z, x[i][j].w);
       }
     }
   }

@@ -25,7 +25,7 @@ __device__ float row_dot(const std::uint8_t* codes, const std::uint8_t* scales, 
   const int lane = threadIdx.x % 32;
   float sum = 0;
   for (int column = 32 * lane; column < k; column += 32 * 32) {
-    const uint4 v = load_streaming(codes + column / 2);
+    const uint4 v = device::load_streaming(codes + column / 2);
     const std::uint32_t words[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll
     for (int i = 0; i < 4; ++i) {

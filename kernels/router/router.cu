@@ -1,4 +1,4 @@
-#include "kernels/common/tensor_core.cuh"
+#include "kernels/common/warp.cuh"
 #include "kernels/router/router_launch.h"
 
 namespace fulcrum::kernels {

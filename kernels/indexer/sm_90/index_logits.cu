@@ -9,6 +9,7 @@
 //
 // FP8 wgmma sums with about 14 fractional bits (DeepSeek-V3 technical report, section 3.3.2), which
 // is what engines on this architecture compute too.
+#include "kernels/common/async_copy.cuh"
 #include "kernels/common/wgmma.cuh"
 #include "kernels/indexer/indexer_launch.h"
 
@@ -33,9 +34,7 @@ __device__ __forceinline__ void copy_tile(std::uint8_t* tile, const std::uint8_t
 #pragma unroll
   for (int i = 0; i < kTileBytes / 16 / kThreads; ++i) {
     const int chunk = static_cast<int>(threadIdx.x) + i * kThreads;
-    device::copy_async_16(
-        device::shared_address(tile + device::swizzled_offset(chunk / 8, chunk % 8)),
-        rows + 16 * chunk);
+    copy_async<16>(tile + device::swizzled_offset(chunk / 8, chunk % 8), rows + 16 * chunk);
   }
 }
 
@@ -64,11 +63,10 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
           problem.pool.pages + shared.page_numbers[page - begin] * problem.pool.page_stride_bytes;
       copy_tile(shared.keys[stage], rows);
       if (thread < kIndexPageRows / 4) {
-        device::copy_async_16(device::shared_address(&shared.scales[stage][4 * thread]),
-                              rows + kTileBytes + 16 * thread);
+        copy_async<16>(&shared.scales[stage][4 * thread], rows + kTileBytes + 16 * thread);
       }
     }
-    device::copy_async_commit();
+    commit_copies();
   };
   copy_tile(shared.query, problem.query + token * kIndexHeads * kIndexDim);
 #pragma unroll
@@ -82,7 +80,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
 
   int stage = 0;
   for (int page = begin; page < end; ++page) {
-    device::copy_async_wait<kStages - 2>();
+    wait_copies<kStages - 2>();
     device::fence_for_async_proxy();
     __syncthreads();  // All parts of the tile are there, and the tile before it has been read by
                       // all.

@@ -154,6 +154,28 @@ TEST(SparseMlaPlan, HeadsShareRowsOnceTilesAloneCouldFillTheDevice) {
   EXPECT_EQ(plan_sparse_mla(shape, 132, 232448, 233472).heads_per_block, 64);
 }
 
+TEST(SparseMlaPlan, HopperBlocksFillTheDeviceAtMostOnceAndEverySplitHasATile) {
+  for (const int heads : {16, 32, 64, 128}) {
+    for (int tokens = 1; tokens <= 256; tokens *= 2) {
+      for (const int width : {1, 33, 512, 8192}) {
+        const SparseMlaShape shape{.num_tokens = tokens,
+                                   .num_heads = heads,
+                                   .window_width = 128,
+                                   .compressed_width = width};
+        const SparseMlaPlan plan = plan_sparse_mla_sm90(shape, 132);
+        ASSERT_EQ(heads % plan.heads_per_block, 0);
+        const int tiles = (128 + width + 63) / 64;
+        const int per_split = (tiles + plan.num_splits - 1) / plan.num_splits;
+        EXPECT_GT(tiles, (plan.num_splits - 1) * per_split) << "an empty split";
+        const int blocks = tokens * (heads / plan.heads_per_block);
+        if (plan.num_splits > 1) {
+          EXPECT_LE(blocks * plan.num_splits, (plan.heads_per_block == 64 ? 1 : 2) * 132);
+        }
+      }
+    }
+  }
+}
+
 TEST(SparseMlaPlan, SmallSharedMemoryTakesTheSmallHeadTile) {
   // sm_120: 99 KiB per block, 100 KiB per SM.
   const SparseMlaShape shape{

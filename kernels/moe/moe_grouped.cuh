@@ -27,21 +27,26 @@ struct LaneOffsets {
   int scales;
 };
 
+// A lane's values of the warp's 128 columns of a chunk, of one token per tile.
+template <int kTokenTiles>
+using TokenPieces = uint4[kTokenTiles][4];
+
+template <int kTokenTiles>
+__device__ __forceinline__ void load_tokens(const std::uint16_t* const (&x_rows)[kTokenTiles],
+                                            TokenPieces<kTokenTiles>& x) {
+#pragma unroll
+  for (int i = 0; i < kTokenTiles; ++i) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) x[i][j] = device::load_cached(x_rows[i] + 32 * j);
+  }
+}
+
 // Fragments of one chunk: products of the warp's two row tiles with its tokens.
 template <Fp4Format kFormat, bool kGateUp, int kTokenTiles>
 __device__ __forceinline__ void multiply_chunk(
     const typename GroupedShape<kFormat, kGateUp, kTokenTiles>::Shared& shared, int slot,
-    const LaneOffsets& at, const std::uint16_t* const (&x_rows)[kTokenTiles],
-    float (&sum)[2][kTokenTiles][4]) {
+    const LaneOffsets& at, const TokenPieces<kTokenTiles>& x, float (&sum)[2][kTokenTiles][4]) {
   using S = GroupedShape<kFormat, kGateUp, kTokenTiles>;
-  uint4 x[kTokenTiles][4];
-#pragma unroll
-  for (int i = 0; i < kTokenTiles; ++i) {
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      x[i][j] = device::load_cached(x_rows[i] + 32 * j);
-    }
-  }
   const std::uint8_t* data = shared.data[slot] + at.data;
   const std::uint8_t* scales = shared.scales[slot] + at.scales;
 #pragma unroll
@@ -151,6 +156,7 @@ __global__ void __launch_bounds__(256, kTokenTiles == 1 ? 3 : 2)
   // Opaque, so that they stay in registers and are not worked out again for each chunk.
   asm volatile("" : "+r"(at.data), "+r"(at.scales));
   const std::uint16_t* x_rows[kTokenTiles] = {};
+  TokenPieces<kTokenTiles> x;
   float sum[S::kRowTiles][kTokenTiles][4] = {};
   int unit = 0;
   int chunk = 0;
@@ -173,13 +179,18 @@ __global__ void __launch_bounds__(256, kTokenTiles == 1 ? 3 : 2)
           for (int c = 0; c < 4; ++c) sum[r][i][c] = 0.0f;
         }
       }
+      load_tokens<kTokenTiles>(x_rows, x);
     }
     fetcher.next(slot == 0 ? S::kSlots - 1 : slot - 1);
-    multiply_chunk<kFormat, kGateUp, kTokenTiles>(shared, slot, at, x_rows, sum);
-#pragma unroll
-    for (int i = 0; i < kTokenTiles; ++i) x_rows[i] += S::kChunk;
+    multiply_chunk<kFormat, kGateUp, kTokenTiles>(shared, slot, at, x, sum);
     slot = slot + 1 == S::kSlots ? 0 : slot + 1;
-    if (++chunk < plan.num_chunks) continue;
+    if (++chunk < plan.num_chunks) {
+      // Asked for before the wait for weights, which hides them.
+#pragma unroll
+      for (int i = 0; i < kTokenTiles; ++i) x_rows[i] += S::kChunk;
+      load_tokens<kTokenTiles>(x_rows, x);
+      continue;
+    }
     chunk = 0;
 #pragma unroll
     for (int r = 0; r < S::kRowTiles; ++r) {

@@ -10,12 +10,14 @@ __global__ void __launch_bounds__(kWgmmaThreads, kHeads == 64 ? 1 : 2)
     sparse_mla_wgmma_kernel(SparseMlaProblem problem, float scale_log2,
                             SparseMlaPartials partials) {
   extern __shared__ unsigned char shared_bytes[];
-  // The swizzle needs 1024-byte tiles; dynamic shared memory promises 16.
+  // The swizzle needs 1024-byte tiles; dynamic shared memory promises 16. An offset, not a rounded
+  // address: the compiler must still see that this is shared memory.
   auto& shared = *reinterpret_cast<WgmmaShared<kHeads>*>(
-      (reinterpret_cast<std::uintptr_t>(shared_bytes) + 1023) & ~std::uintptr_t{1023});
+      shared_bytes + (-device::shared_address(shared_bytes) & 1023U));
   device::allow_dependent_launch();
   const int thread = static_cast<int>(threadIdx.x);
-  const int warpgroup = thread / 128;
+  // The same in all lanes, and known to be: descriptors then live in uniform registers.
+  const int warpgroup = __shfl_sync(0xffffffffU, thread / 128, 0);
   const int num_splits = static_cast<int>(gridDim.x);
   const int split = static_cast<int>(blockIdx.x);
   const std::int64_t token = blockIdx.z;

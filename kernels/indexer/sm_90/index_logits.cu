@@ -41,9 +41,10 @@ __device__ __forceinline__ void copy_tile(std::uint8_t* tile, const std::uint8_t
 __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     index_logits_sm90_kernel(IndexLogitsProblem problem, int pages_per_block) {
   extern __shared__ unsigned char shared_bytes[];
-  // The swizzle needs 1024-byte tiles; dynamic shared memory promises 16.
-  auto& shared = *reinterpret_cast<Shared*>(
-      (reinterpret_cast<std::uintptr_t>(shared_bytes) + 1023) & ~std::uintptr_t{1023});
+  // The swizzle needs 1024-byte tiles; dynamic shared memory promises 16. An offset, not a rounded
+  // address: the compiler must still see that this is shared memory.
+  auto& shared =
+      *reinterpret_cast<Shared*>(shared_bytes + (-device::shared_address(shared_bytes) & 1023U));
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread % 32;
   const int pair = lane % 4;

@@ -270,8 +270,13 @@ std::vector<KernelEntry> attention_entries() {
     if ((heads != 16 && heads != 64) || s["heads"] % heads != 0) {
       return "tile must be 16 or 64 and divide heads";
     }
+    if (s["splits"] > kernels::kSparseMlaSm90MaxSplits) return "a cluster has at most 8 blocks";
     return std::nullopt;
   };
+  sm90.verify_shapes =
+      std::string(common_shapes) +
+      ";m=3,tile=16,splits=1,ragged=1;m=3,tile=64,splits=3,ragged=1;m=3,tile=64,splits=7,ragged=1;"
+      "m=2,tile=64,splits=8;m=2,tile=16,splits=5;m=1,tile=16,splits=2,rows=10,context_rows=10";
   sm90.make = make_case<SparseMlaCase<Mla::kSplitKSm90>>;
   return {row_loop, split_k, sm90};
 }

@@ -43,7 +43,7 @@ SparseMlaPlan plan_sparse_mla_sm90(const SparseMlaShape& shape, int num_sms) {
   SparseMlaPlan plan{.heads_per_block = wide ? 64 : 16, .num_splits = 1};
   const int blocks = std::max(1, shape.num_tokens * (shape.num_heads / plan.heads_per_block));
   const int slots = num_sms * (wide ? 1 : 2);
-  const int wanted = std::clamp(slots / blocks, 1, std::min(tiles, kSparseMlaMaxSplits));
+  const int wanted = std::clamp(slots / blocks, 1, std::min(tiles, kSparseMlaSm90MaxSplits));
   const int tiles_per_split = (tiles + wanted - 1) / wanted;
   plan.num_splits = (tiles + tiles_per_split - 1) / tiles_per_split;
   return plan;

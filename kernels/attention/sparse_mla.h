@@ -56,7 +56,10 @@ struct SparseMlaPlan {
 SparseMlaPlan plan_sparse_mla(const SparseMlaShape& shape, int num_sms, int shared_bytes_per_block,
                               int shared_bytes_per_sm);
 
-// The same for the Hopper kernel, whose tiles have 64 rows. With 16 heads two blocks share an SM.
+// The same for the Hopper kernel, whose tiles have 64 rows and whose splits form a cluster of at
+// most kSparseMlaSm90MaxSplits blocks (eight is what every device grants). With 16 heads two blocks
+// share an SM.
+inline constexpr int kSparseMlaSm90MaxSplits = 8;
 SparseMlaPlan plan_sparse_mla_sm90(const SparseMlaShape& shape, int num_sms);
 
 // Shared memory of one split-K block of eight warps and tiles of 32 rows: dequantised rows, scores

@@ -16,8 +16,8 @@ cudaError_t sparse_mla_row_loop(const SparseMlaProblem& problem, cudaStream_t st
 cudaError_t sparse_mla_split_k(const SparseMlaProblem& problem, const SparseMlaPlan& plan,
                                cudaStream_t stream);
 
-// The same with Hopper's warpgroup products. cudaErrorInvalidValue when the plan does not fit the
-// shape, cudaErrorNoKernelImageForDevice on any device but compute capability 9.0.
+// The same with Hopper's warpgroup products; uses no workspace. cudaErrorInvalidValue when the plan
+// does not fit the shape, cudaErrorNoKernelImageForDevice on any device but compute capability 9.0.
 cudaError_t sparse_mla_split_k_sm90(const SparseMlaProblem& problem, const SparseMlaPlan& plan,
                                     cudaStream_t stream);
 

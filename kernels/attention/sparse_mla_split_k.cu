@@ -28,18 +28,18 @@ cudaError_t sparse_mla_split_k(const SparseMlaProblem& problem, const SparseMlaP
 
 cudaError_t sparse_mla_split_k_sm90(const SparseMlaProblem& problem, const SparseMlaPlan& plan,
                                     cudaStream_t stream) {
-  if (problem.shape.num_tokens <= 0 || plan.num_splits <= 0 || plan.heads_per_block <= 0 ||
+  if (problem.shape.num_tokens <= 0 || plan.num_splits <= 0 ||
+      plan.num_splits > kSparseMlaSm90MaxSplits || plan.heads_per_block <= 0 ||
       problem.shape.num_heads % plan.heads_per_block != 0) {
     return cudaErrorInvalidValue;
   }
-  cudaError_t error = cudaErrorInvalidValue;
   if (plan.heads_per_block == 16) {
-    error = detail::launch_sparse_mla_wgmma<16>(problem, plan.num_splits, stream);
-  } else if (plan.heads_per_block == 64) {
-    error = detail::launch_sparse_mla_wgmma<64>(problem, plan.num_splits, stream);
+    return detail::launch_sparse_mla_wgmma<16>(problem, plan.num_splits, stream);
   }
-  if (error != cudaSuccess) return error;
-  return detail::sparse_mla_combine(problem, plan.num_splits, stream);
+  if (plan.heads_per_block == 64) {
+    return detail::launch_sparse_mla_wgmma<64>(problem, plan.num_splits, stream);
+  }
+  return cudaErrorInvalidValue;
 }
 
 cudaError_t plan_sparse_mla_sm90_for_device(const SparseMlaShape& shape, SparseMlaPlan* plan) {

@@ -7,22 +7,18 @@ namespace fulcrum::kernels::detail {
 
 template <int kHeads>
 __global__ void __launch_bounds__(kWgmmaThreads, kHeads == 64 ? 1 : 2)
-    sparse_mla_wgmma_kernel(SparseMlaProblem problem, float scale_log2,
-                            SparseMlaPartials partials) {
+    sparse_mla_wgmma_kernel(SparseMlaProblem problem, float scale_log2) {
   extern __shared__ unsigned char shared_bytes[];
   // The swizzle needs 1024-byte tiles; dynamic shared memory promises 16. An offset, not a rounded
   // address: the compiler must still see that this is shared memory.
   auto& shared = *reinterpret_cast<WgmmaShared<kHeads>*>(
       shared_bytes + (-device::shared_address(shared_bytes) & 1023U));
-  device::allow_dependent_launch();
   const int thread = static_cast<int>(threadIdx.x);
   // The same in all lanes, and known to be: descriptors then live in uniform registers.
   const int warpgroup = __shfl_sync(0xffffffffU, thread / 128, 0);
   const int num_splits = static_cast<int>(gridDim.x);
   const int split = static_cast<int>(blockIdx.x);
   const std::int64_t token = blockIdx.z;
-  const std::int64_t num_token_heads =
-      std::int64_t{problem.shape.num_tokens} * problem.shape.num_heads;
   const std::int64_t first_token_head = token * problem.shape.num_heads + kHeads * blockIdx.y;
 
   SplitKSlots slots;
@@ -35,12 +31,6 @@ __global__ void __launch_bounds__(kWgmmaThreads, kHeads == 64 ? 1 : 2)
   const int tiles_per_split = (tiles + num_splits - 1) / num_splits;
   const int begin = split * tiles_per_split * kWgmmaTileRows;
   slots.end = min(begin + tiles_per_split * kWgmmaTileRows, total);
-  float* log2_sums = partials.log2_sum + split * num_token_heads + first_token_head;
-  if (begin >= slots.end) {
-    if (thread < kHeads) log2_sums[thread] = -INFINITY;
-    return;
-  }
-
   const int slot0 = begin + thread / kRowThreads;  // the thread's row of the first tile
   const std::int32_t row = row_in_slot(slots, slot0);
   std::int32_t next_row = row_in_slot(slots, slot0 + kWgmmaTileRows);
@@ -74,12 +64,17 @@ __global__ void __launch_bounds__(kWgmmaThreads, kHeads == 64 ? 1 : 2)
   }
   if (thread % kLanes == 0) {
     const int head = thread / kLanes;
-    shared.denominator[head] = sum;
-    log2_sums[head] = sum > 0.0F ? state.base + log2f(sum) : -INFINITY;
+    shared.inverse[head] = sum > 0.0F ? 1.0F / sum : 0.0F;
+    shared.log2_sum[head] = sum > 0.0F ? state.base + log2f(sum) : -INFINITY;
   }
   __syncthreads();
-  store_rows<kHeads>(shared, acc, warpgroup, thread,
-                     partials.out + (split * num_token_heads + first_token_head) * kKvHeadDim);
+  static_assert(sizeof(float) * kHeads * WgmmaShared<kHeads>::kOutputPitch <=
+                sizeof(shared.keys) + sizeof(shared.query) + sizeof(shared.weights));
+  keep_outputs<kHeads>(shared, acc, warpgroup, thread);
+  cooperative_groups::this_cluster().sync();
+  merge_splits<kHeads>(shared, problem.sink + kHeads * blockIdx.y,
+                       problem.out + first_token_head * kKvHeadDim, thread);
+  cooperative_groups::this_cluster().sync();  // Others may still read this block's outputs.
 }
 
 template <int kHeads>
@@ -89,13 +84,20 @@ cudaError_t launch_sparse_mla_wgmma(const SparseMlaProblem& problem, int num_spl
   const cudaError_t error = cudaFuncSetAttribute(
       sparse_mla_wgmma_kernel<kHeads>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   if (error != cudaSuccess) return error;
-  const dim3 grid(static_cast<unsigned>(num_splits),
-                  static_cast<unsigned>(problem.shape.num_heads / kHeads),
-                  static_cast<unsigned>(problem.shape.num_tokens));
-  sparse_mla_wgmma_kernel<kHeads><<<grid, kWgmmaThreads, kBytes, stream>>>(
-      problem, problem.softmax_scale * 1.4426950408889634F,
-      sparse_mla_partials(problem, num_splits));
-  return cudaGetLastError();
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {.x = static_cast<unsigned>(num_splits), .y = 1, .z = 1};
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(num_splits),
+                        static_cast<unsigned>(problem.shape.num_heads / kHeads),
+                        static_cast<unsigned>(problem.shape.num_tokens));
+  config.blockDim = dim3(kWgmmaThreads);
+  config.dynamicSmemBytes = kBytes;
+  config.stream = stream;
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  return cudaLaunchKernelEx(&config, sparse_mla_wgmma_kernel<kHeads>, problem,
+                            problem.softmax_scale * 1.4426950408889634F);
 }
 
 }  // namespace fulcrum::kernels::detail

@@ -43,9 +43,21 @@ SparseMlaPlan plan_sparse_mla_sm90(const SparseMlaShape& shape, int num_sms) {
   SparseMlaPlan plan{.heads_per_block = wide ? 64 : 16, .num_splits = 1};
   const int blocks = std::max(1, shape.num_tokens * (shape.num_heads / plan.heads_per_block));
   const int slots = num_sms * (wide ? 1 : 2);
-  const int wanted = std::clamp(slots / blocks, 1, std::min(tiles, kSparseMlaSm90MaxSplits));
-  const int tiles_per_split = (tiles + wanted - 1) / wanted;
-  plan.num_splits = (tiles + tiles_per_split - 1) / tiles_per_split;
+  // Clusters of more than two blocks do not find a place in every corner of a device: 64 clusters
+  // of four took two waves on 264 slots of one H200, 32 clusters of five one.
+  const int slots_for_clusters = slots * 3 / 4;
+  double least_work = 0.0;
+  for (int splits = 1; splits <= std::min(tiles, kSparseMlaSm90MaxSplits); ++splits) {
+    const int tiles_per_split = (tiles + splits - 1) / splits;
+    if ((splits - 1) * tiles_per_split >= tiles) continue;  // the last one would have no tile
+    if (splits > 1 && blocks * splits > (splits > 2 ? slots_for_clusters : slots)) continue;
+    // Blocks that share an SM share its throughput.
+    const double work = tiles_per_split * std::max(1.0, 1.0 * blocks * splits / num_sms);
+    if (splits == 1 || work < least_work) {
+      least_work = work;
+      plan.num_splits = splits;
+    }
+  }
   return plan;
 }
 

@@ -176,6 +176,23 @@ TEST(SparseMlaPlan, HopperBlocksFillTheDeviceAtMostOnceAndEverySplitHasATile) {
   }
 }
 
+// 640 rows are ten tiles. 64 tokens of 16 heads: two splits of five tiles leave an SM one block and
+// five tiles; three splits give it 192 / 132 blocks of four, 5.8 tiles. 128 tokens: two splits, 9.7
+// tiles an SM against ten.
+TEST(SparseMlaPlan, HopperSplitsLeaveAnSmTheFewestTiles) {
+  SparseMlaShape shape{
+      .num_tokens = 64, .num_heads = 16, .window_width = 128, .compressed_width = 512};
+  EXPECT_EQ(plan_sparse_mla_sm90(shape, 132).num_splits, 2);
+  shape.num_tokens = 128;
+  EXPECT_EQ(plan_sparse_mla_sm90(shape, 132).num_splits, 2);
+  shape.num_tokens = 1;
+  EXPECT_EQ(plan_sparse_mla_sm90(shape, 132).num_splits, 5);
+  // One block of 64 heads fills an SM: 32 clusters of four would need 128 of its 132 places.
+  shape = {.num_tokens = 32, .num_heads = 64, .window_width = 128, .compressed_width = 512};
+  EXPECT_EQ(plan_sparse_mla_sm90(shape, 132).heads_per_block, 64);
+  EXPECT_EQ(plan_sparse_mla_sm90(shape, 132).num_splits, 3);
+}
+
 TEST(SparseMlaPlan, SmallSharedMemoryTakesTheSmallHeadTile) {
   // sm_120: 99 KiB per block, 100 KiB per SM.
   const SparseMlaShape shape{

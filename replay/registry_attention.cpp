@@ -206,13 +206,9 @@ std::string mla_calibration_shapes(bool row_loop) {
   std::string shapes = token_shapes(tokens);
   shapes += ";" + token_shapes({1, 16, 64}, ",rows=64,width=1024,context_rows=64");
   shapes += ";" + token_shapes({16}, ",context_rows=32768");
-  if (!row_loop) {
-    shapes += ";" + token_shapes({1, 16, 64}, ",heads=16");
-    shapes += ";" + token_shapes({16}, ",rows=1024,width=1024,context_rows=1024");
-  } else {
-    shapes += ";" + token_shapes({16}, ",rows=1024,width=1024,context_rows=1024");
-    shapes += ";" + token_shapes({16}, ",rows=128,context_rows=128");
-  }
+  if (!row_loop) shapes += ";" + token_shapes({1, 16, 64}, ",heads=16");
+  shapes += ";" + token_shapes({16}, ",rows=1024,width=1024,context_rows=1024");
+  if (row_loop) shapes += ";" + token_shapes({16}, ",rows=128,context_rows=128");
   return shapes;
 }
 

@@ -282,7 +282,7 @@ std::vector<KernelEntry> indexer_entries() {
           "m=1,keys=1;m=3,keys=64;m=5,keys=1000,ragged=1;m=1,keys=9000;m=40,keys=300,ragged=1",
       .calibration_shapes = token_shapes({1, 4, 16, 64}, ",keys=256") + ";" +
                             token_shapes({1, 4, 16, 64}) + ";" +
-                            token_shapes({1, 16}, ",keys=32768") + ";m=64,keys=32768"};
+                            token_shapes({1, 16, 64}, ",keys=32768")};
   KernelEntry logits_sm90 = logits;
   logits_sm90.name = "index_logits_sm90";
   logits_sm90.summary = "the same with Hopper's FP8 warpgroup instructions";

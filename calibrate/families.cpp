@@ -3,6 +3,7 @@
 
 #include "calibrate/families/attention.h"
 #include "calibrate/families/collective.h"
+#include "calibrate/families/collective_path.h"
 #include "calibrate/families/gemm.h"
 #include "calibrate/families/indexer.h"
 #include "calibrate/families/mhc.h"
@@ -19,7 +20,8 @@ std::span<const Family* const> families() {
                                     &indexer_family(),
                                     &mhc_pre_family(),
                                     &mhc_post_family(),
-                                    &collective_family()};
+                                    &collective_family(),
+                                    &collective_path_family()};
   return kFamilies;
 }
 

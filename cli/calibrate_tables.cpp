@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "calibrate/io/calibration_file.h"
+#include "calibrate/io/read_collectives.h"
 #include "calibrate/io/read_table.h"
 #include "cli/calibrate_options.h"
 #include "cli/table.h"
@@ -57,7 +58,9 @@ std::vector<TablesOfDevice> read_tables(const std::vector<std::string>& files,
 
   std::vector<TablesOfDevice> devices;
   for (const std::string& file : files) {
-    calibrate::MeasurementTable table = calibrate::io::read_table(file, origin);
+    calibrate::MeasurementTable table = calibrate::io::is_collectives_file(file)
+                                            ? calibrate::io::read_collectives(file, origin)
+                                            : calibrate::io::read_table(file, origin);
     const std::string name = hardware_name(table.device);
     auto found = std::find_if(devices.begin(), devices.end(),
                               [&](const TablesOfDevice& d) { return d.hardware.name == name; });

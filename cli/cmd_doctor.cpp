@@ -134,7 +134,7 @@ std::string links_of(const machine::GpuFacts& gpu) {
   std::string text;
   if (gpu.nvlinks_active > 0) {
     text = std::to_string(gpu.nvlinks_active) + " NVLink" +
-           (gpu.nvlink_version ? " v" + std::to_string(*gpu.nvlink_version) : "") + ", ";
+           (gpu.nvlink_version ? " " + *gpu.nvlink_version : "") + ", ";
   }
   if (!gpu.pcie_lanes || !gpu.pcie_generation) return text + "PCIe unknown";
   return text + "PCIe " + std::to_string(*gpu.pcie_generation) + " x" +

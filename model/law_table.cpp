@@ -86,6 +86,16 @@ double seconds_of(const CollectiveCost& cost, const Launch& launch, const LawDev
   return collective_seconds(cost.law, cost.structure, std::get<CollectiveLaunch>(launch), device);
 }
 
+double seconds_of(const CollectivePathCost& cost, const Launch& launch, const LawDevice& device) {
+  return collective_path_seconds(cost.law, cost.path, std::get<CollectiveLaunch>(launch), device);
+}
+
+template <CollectivePath path>
+Law make_collective_path(std::span<const double> p) {
+  return CollectivePathCost{
+      CollectivePathLaw<double>::from(p.first<kNumCollectivePathParameters>()), path};
+}
+
 /// NCCL over PCIe takes LL or Simple, over NVLink LL128 too; an own one-shot kernel joins them.
 constexpr CollectiveStructure kNcclPcie{};
 constexpr CollectiveStructure kNcclNvlink{.uses_ll128 = true};
@@ -168,6 +178,13 @@ std::vector<LawInfo> build_table() {
       {"one_shot_or_nccl", CollectiveParameters<&kOneShot>::kAll, make_collective<&kOneShot>,
        accepts<CollectiveLaunch>},
   };
+  constexpr auto kPath = [](std::string_view name, Law (*make)(std::span<const double>)) {
+    return LawInfo{name, kCollectivePathParameters, make, accepts<CollectiveLaunch>};
+  };
+  laws.push_back(kPath("collective_ring", make_collective_path<CollectivePath::kRing>));
+  laws.push_back(kPath("collective_tree", make_collective_path<CollectivePath::kTree>));
+  laws.push_back(kPath("collective_one_shot", make_collective_path<CollectivePath::kOneShot>));
+  laws.push_back(kPath("collective_two_shot", make_collective_path<CollectivePath::kTwoShot>));
   add_gemm_entries(laws, std::make_index_sequence<kGemmStructures.size()>{});
   return laws;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/laws/collective.h"
+#include "model/laws/collective_path.h"
 #include "model/laws/context_scan.h"
 #include "model/laws/elementwise.h"
 #include "model/laws/gemm.h"
@@ -52,10 +53,16 @@ struct CollectiveCost {
   CollectiveStructure structure;
 };
 
+/// One algorithm and protocol, or a peer kernel.
+struct CollectivePathCost {
+  CollectivePathLaw<double> law;
+  CollectivePath path = CollectivePath::kRing;
+};
+
 using Law =
     std::variant<FusedLaw, RooflineLaw<double>, GemmCost, RowLoopCost, SplitKAttentionLaw<double>,
                  DenseScanLaw<double>, SplitScanLaw<double>, MoeCost, ElementwiseLaw<double>,
-                 MhcLaw<double>, CollectiveCost, SlotGemvLaw<double>>;
+                 MhcLaw<double>, CollectiveCost, CollectivePathCost, SlotGemvLaw<double>>;
 
 struct LawInfo {
   std::string_view name;

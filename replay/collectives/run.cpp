@@ -147,6 +147,8 @@ int run_collectives(const CommandOptions& options, const std::vector<std::string
   session.started_at = utc_now();
   session.id = session.started_at + "-" + std::to_string(getpid());
   session.argv = argv;
+  // A record names the program, not where it lay on this machine.
+  session.argv.front().erase(0, session.argv.front().find_last_of('/') + 1);
   session.git_sha = FULCRUM_GIT_SHA;
   session.num_ranks = ranks.count();
   session.launcher = ranks.launcher();

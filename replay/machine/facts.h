@@ -41,8 +41,8 @@ struct GpuFacts {
   std::optional<int> pcie_lanes{};
   std::optional<int> pcie_lanes_max{};
   int nvlinks_active = 0;
-  int nvlinks_inactive = 0;  ///< links that exist and are down
-  std::optional<int> nvlink_version{};
+  int nvlinks_inactive = 0;                     ///< links that exist and are down
+  std::optional<std::string> nvlink_version{};  ///< "4.0"
 };
 
 /// What the driver says of one direction between two GPUs.

@@ -1,3 +1,5 @@
+#include <iterator>
+
 #include "replay/machine/read_machine.h"
 
 namespace fulcrum::replay::machine {
@@ -66,6 +68,13 @@ std::optional<int> num_processes(const NvmlTable& nvml, NvmlDevice device) {
   return static_cast<int>(count);
 }
 
+/// Names of nvmlNvlinkVersion_t.
+std::optional<std::string> nvlink_name(unsigned version) {
+  constexpr const char* kNames[] = {nullptr, "1.0", "2.0", "2.2", "3.0", "3.1", "4.0", "5.0"};
+  if (version == 0 || version >= std::size(kNames)) return std::nullopt;
+  return kNames[version];
+}
+
 void read_links(const NvmlTable& nvml, NvmlDevice device, GpuFacts& gpu) {
   for (unsigned link = 0; link < kMaxNvlinks; ++link) {
     unsigned active = 0;
@@ -73,7 +82,7 @@ void read_links(const NvmlTable& nvml, NvmlDevice device, GpuFacts& gpu) {
     ++(active != 0 ? gpu.nvlinks_active : gpu.nvlinks_inactive);
     unsigned version = 0;
     if (active != 0 && ok(nvml.nvlink_version, device, link, &version)) {
-      gpu.nvlink_version = static_cast<int>(version);
+      gpu.nvlink_version = nvlink_name(version);
     }
   }
   gpu.pcie_generation = whole(number(nvml.pcie_generation, device));

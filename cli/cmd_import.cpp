@@ -230,8 +230,21 @@ void check_options(const po::variables_map& values) {
 io::ByteSource open_import(const std::string& file, const po::variables_map& values) {
   constexpr double kBytesPerGib = 1073741824.0;
   const double gib = values["max-gib"].as<double>();
-  return io::ByteSource::from_file(file,
-                                   {.max_bytes = static_cast<std::uint64_t>(gib * kBytesPerGib)});
+  io::ByteSource source = io::ByteSource::from_file(
+      file, {.max_bytes = static_cast<std::uint64_t>(gib * kBytesPerGib)});
+  using Clock = std::chrono::steady_clock;
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  const Clock::duration every =
+      terminal ? std::chrono::milliseconds(500) : std::chrono::milliseconds(10'000);
+  source.progress = [file, terminal, every, last = Clock::now()](std::uint64_t done,
+                                                                 std::uint64_t total) mutable {
+    if (total == 0 || Clock::now() - last < every) return;
+    last = Clock::now();
+    const double fraction = static_cast<double>(done) / static_cast<double>(total);
+    std::cerr << (terminal ? "\r" : "") << "reading " << file << ": " << format_percent(fraction)
+              << (terminal ? "   \r" : "\n") << std::flush;
+  };
+  return source;
 }
 
 int run_import(const Arguments& arguments) {
@@ -240,6 +253,9 @@ int run_import(const Arguments& arguments) {
   options.add_options()("input", po::value<std::vector<std::string>>()->composing(),
                         "FORMAT (optional) and FILE; several FILEs for the ranks of one trace")(
       "output,o", text(), "write the records here (kernel tables: a folder)")(
+      "tables", text(),
+      "write a profiled step's kernels here as tables for calibrate (--scenario)")(
+      "set", po::value<std::vector<std::string>>()->composing(), "change the scenario: PATH=VALUE")(
       "scenario", text(), "compare a profiled step with this scenario, op by op")(
       "concurrency", po::value<double>()->default_value(1.0), "requests in the profiled step")(
       "rules", text(), "further rules from kernel names to ops, tried before the shipped ones")(

@@ -24,6 +24,10 @@ int show_profiles(const std::vector<calibrate::StepProfile>& profiles, const std
 int show_tables(const std::vector<calibrate::io::ImportedTable>& tables, const std::string& source,
                 const boost::program_options::variables_map& values);
 
+/// Writes each as CSV into a folder, made where missing; notes go to stderr.
+void write_table_files(const std::vector<calibrate::io::ImportedTable>& tables,
+                       const std::string& folder);
+
 /// Reads one file as a trace or a table of totals; returns profiles of all its devices.
 std::vector<calibrate::StepProfile> read_profiles(
     const std::string& file, int container, const calibrate::TraceRules& rules,

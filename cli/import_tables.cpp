@@ -12,6 +12,28 @@ namespace fulcrum::cli {
 
 namespace po = boost::program_options;
 
+namespace {
+
+void print_notes(const calibrate::io::ImportedTable& table) {
+  for (const std::string& note : table.notes) std::cerr << "note: " << note << '\n';
+}
+
+}  // namespace
+
+void write_table_files(const std::vector<calibrate::io::ImportedTable>& tables,
+                       const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw std::runtime_error(folder + ": " + error.message());
+  for (const auto& table : tables) {
+    print_notes(table);
+    const std::string path =
+        (std::filesystem::path(folder) / calibrate::io::file_name(table)).string();
+    write_file(path, calibrate::io::csv_text(table));
+    std::cerr << "wrote " << path << '\n';
+  }
+}
+
 int show_tables(const std::vector<calibrate::io::ImportedTable>& imported,
                 const std::string& source, const po::variables_map& values) {
   std::vector<calibrate::io::ImportedTable> tables = imported;
@@ -26,18 +48,11 @@ int show_tables(const std::vector<calibrate::io::ImportedTable>& imported,
                     {"columns", table.columns},
                     {"rows", table.rows},
                     {"notes", table.notes}});
-    for (const std::string& note : table.notes) std::cerr << "note: " << note << '\n';
   }
   if (values.count("output") != 0) {
-    const std::filesystem::path folder = values["output"].as<std::string>();
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);
-    if (error) throw std::runtime_error(folder.string() + ": " + error.message());
-    for (const auto& table : tables) {
-      const std::string path = (folder / calibrate::io::file_name(table)).string();
-      write_file(path, calibrate::io::csv_text(table));
-      std::cerr << "wrote " << path << '\n';
-    }
+    write_table_files(tables, values["output"].as<std::string>());
+  } else {
+    for (const auto& table : tables) print_notes(table);
   }
   if (values["json"].as<bool>()) {
     std::cout << nlohmann::ordered_json{{"schema", "fulcrum/kernel-tables/1"},

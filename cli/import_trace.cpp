@@ -7,6 +7,7 @@
 #include "calibrate/io/import/detect.h"
 #include "calibrate/io/import/nsys_csv.h"
 #include "calibrate/io/import/nsys_sqlite.h"
+#include "calibrate/io/import/profile_tables.h"
 #include "calibrate/io/import/write_profile.h"
 #include "calibrate/trace/compare.h"
 #include "cli/import_options.h"
@@ -15,6 +16,7 @@
 #include "cli/table.h"
 #include "model/errors.h"
 #include "model/io/valid_text.h"
+#include "model/price.h"
 
 namespace fulcrum::cli {
 namespace {
@@ -119,15 +121,51 @@ void print_unknown(const calibrate::StepProfile& p) {
   }
 }
 
-PredictionPoint predicted_point(const po::variables_map& values) {
+/// The scenario a profile is held against, at the profiled concurrency.
+struct Reference {
+  Deployment deployment;
+  PredictionPoint point;
+};
+
+Reference reference_of(const po::variables_map& values) {
   io::ScenarioDocument document = io::read_scenario(values["scenario"].as<std::string>());
   const double concurrency = values["concurrency"].as<double>();
   io::set_value(document, "/workload/concurrency", nlohmann::json::array({concurrency}));
   document.value["workload"].erase("num_prompts");
+  if (values.count("set") != 0) {
+    for (const std::string& assignment : values["set"].as<std::vector<std::string>>()) {
+      const auto [path, text] = io::split_assignment(assignment);
+      io::set_value(document, path, text);
+    }
+  }
   std::vector<std::string> warnings;
-  const Deployment deployment = io::resolve_scenario(document, warnings);
+  Reference reference;
+  reference.deployment = io::resolve_scenario(document, warnings);
   print_warnings(warnings);
-  return predict(deployment).points.at(0);
+  reference.point = predict(reference.deployment).points.at(0);
+  if (reference.point.breakdown.empty()) {
+    throw InputError({document.file, "", "does not fit in memory at this concurrency",
+                      "the deployment that was profiled; --set changes the scenario"});
+  }
+  return reference;
+}
+
+/// The profile's kernels as tables for `fulcrum calibrate`, into --tables.
+void write_tables(const std::vector<calibrate::StepProfile>& profiles, const Reference& reference,
+                  const po::variables_map& values) {
+  const Deployment& d = reference.deployment;
+  const StepPricer pricer(d);
+  StepState state;
+  state.requests = std::max(1.0, reference.point.effective_batch);
+  state.tokens_per_request = 1.0 + d.speculation.draft_tokens;
+  state.logits_rows = state.requests * state.tokens_per_request;
+  state.context = d.workload.input_tokens + d.workload.output_tokens / 2.0;
+  const auto tables = calibrate::io::profile_tables(
+      profiles, pricer.graph(), state,
+      {.device = d.hardware.name,
+       .engine = d.engine.kind == EngineKind::kSglang ? "sglang" : "vllm",
+       .ranks = d.tensor_parallel});
+  write_table_files(tables, values["tables"].as<std::string>());
 }
 
 void print_comparison(const std::vector<calibrate::OpComparison>& comparison,
@@ -205,12 +243,16 @@ int show_profiles(const std::vector<calibrate::StepProfile>& profiles, const std
                   const std::string& rules, const std::vector<std::string>& notes,
                   const po::variables_map& values) {
   nlohmann::ordered_json document = calibrate::io::profiles_json(profiles, source, rules, notes);
-  std::optional<PredictionPoint> predicted;
+  std::optional<Reference> reference;
+  if (values.count("tables") != 0 && values.count("scenario") == 0) {
+    throw InputError({"command line", "--tables", "needs the shapes of a scenario", "--scenario"});
+  }
   if (values.count("scenario") != 0) {
-    predicted = predicted_point(values);
+    reference = reference_of(values);
+    if (values.count("tables") != 0) write_tables(profiles, *reference, values);
     for (std::size_t i = 0; i < profiles.size(); ++i) {
       document["devices"][i]["comparison"] =
-          comparison_json(calibrate::compare(profiles[i], predicted->breakdown));
+          comparison_json(calibrate::compare(profiles[i], reference->point.breakdown));
     }
   }
   if (values.count("output") != 0) {
@@ -227,10 +269,10 @@ int show_profiles(const std::vector<calibrate::StepProfile>& profiles, const std
     if (i > 0) std::cout << '\n';
     print_step(profiles[i], lines, style);
     print_unknown(profiles[i]);
-    if (!predicted) continue;
+    if (!reference) continue;
     std::cout << "\nagainst " << values["scenario"].as<std::string>()
               << " at C=" << format_count(values["concurrency"].as<double>()) << ":\n";
-    print_comparison(calibrate::compare(profiles[i], predicted->breakdown), style);
+    print_comparison(calibrate::compare(profiles[i], reference->point.breakdown), style);
   }
   return 0;
 }

@@ -6,3 +6,11 @@ if(FULCRUM_SANITIZE)
     $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
   add_link_options($<$<LINK_LANGUAGE:CXX>:-fsanitize=address,undefined>)
 endif()
+# Coverage for libFuzzer and the same sanitizers; needs clang.
+if(FULCRUM_FUZZ)
+  add_compile_options(
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link,address,undefined>
+    $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=all>
+    $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
+  add_link_options($<$<LINK_LANGUAGE:CXX>:-fsanitize=address,undefined>)
+endif()

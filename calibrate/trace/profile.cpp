@@ -114,9 +114,12 @@ double quantile(std::vector<Value> values, double q) {
 }
 
 /// Kernels launched apart and run as nodes of a graph both carry a launch id; a graph is where
-/// many share one. Profilers before CUDA 12 do not mark graph nodes themselves.
+/// many share one. Only for traces of profilers before CUDA 12, which do not mark graph nodes.
 void mark_graph_nodes(std::vector<GpuActivity>& activities) {
   constexpr std::uint32_t kFewestNodes = 4;
+  const bool marked = std::any_of(activities.begin(), activities.end(),
+                                  [](const GpuActivity& activity) { return activity.in_graph; });
+  if (marked) return;
   std::unordered_map<std::uint32_t, std::uint32_t> num_of_launch;
   for (const GpuActivity& activity : activities) ++num_of_launch[activity.launch];
   for (GpuActivity& activity : activities) {

@@ -58,6 +58,10 @@ class BadInput(unittest.TestCase):
         (["predict", "--set", "nonsense"], "PATH=VALUE"),
         (["predict", "--bogus"], "--bogus"),
         (["levers", "--lever", "nosuch"], '"nosuch" is not in data/levers'),
+        (["import"], "no file given"),
+        (["import", "no/such/file"], "No such file"),
+        (["import", str(SOURCE / "tests")], "is a folder"),
+        (["import", "a", "b", "--steps", "0"], "--steps: is out of range"),
         (["nosuch"], '"nosuch" is not a command'),
     ]
 

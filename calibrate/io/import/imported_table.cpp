@@ -39,6 +39,31 @@ std::set<std::string> model_words(const std::string& label) {
   return result;
 }
 
+struct KnownGpu {
+  std::string name;  ///< of the hardware file
+  std::set<std::string> words;
+};
+
+std::vector<KnownGpu> known_gpus() {
+  namespace fs = std::filesystem;
+  std::vector<std::string> files;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(fulcrum::io::data_dir() + "/hardware", ignored)) {
+    if (entry.path().extension() == ".json") files.push_back(entry.path().string());
+  }
+  std::sort(files.begin(), files.end());
+  std::vector<KnownGpu> known;
+  for (const std::string& file : files) {
+    const nlohmann::json document = fulcrum::io::read_json_file(file);
+    if (!document.is_object() || !document.contains("label") || !document["label"].is_string()) {
+      continue;
+    }
+    known.push_back(
+        {fs::path(file).stem().string(), model_words(document["label"].get<std::string>())});
+  }
+  return known;
+}
+
 }  // namespace
 
 std::string file_name(const ImportedTable& table) {
@@ -65,26 +90,15 @@ std::string table_number(double x) {
 }
 
 std::string hardware_of_label(const std::string& label) {
-  namespace fs = std::filesystem;
+  static const std::vector<KnownGpu> kKnown = known_gpus();
   const std::set<std::string> wanted = model_words(label);
   if (wanted.empty()) return {};
-  std::vector<std::string> files;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(fulcrum::io::data_dir() + "/hardware", ignored)) {
-    if (entry.path().extension() == ".json") files.push_back(entry.path().string());
-  }
-  std::sort(files.begin(), files.end());
   std::string found;
-  for (const std::string& file : files) {
-    const nlohmann::json document = fulcrum::io::read_json_file(file);
-    if (!document.is_object() || !document.contains("label") || !document["label"].is_string()) {
-      continue;
-    }
-    const std::set<std::string> words = model_words(document["label"].get<std::string>());
-    if (!std::includes(words.begin(), words.end(), wanted.begin(), wanted.end())) continue;
-    if (words.size() == wanted.size()) return fs::path(file).stem().string();
+  for (const KnownGpu& gpu : kKnown) {
+    if (!std::includes(gpu.words.begin(), gpu.words.end(), wanted.begin(), wanted.end())) continue;
+    if (gpu.words.size() == wanted.size()) return gpu.name;
     if (!found.empty()) return {};
-    found = fs::path(file).stem().string();
+    found = gpu.name;
   }
   return found;
 }

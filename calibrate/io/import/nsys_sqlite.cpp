@@ -4,7 +4,9 @@
 
 #include <array>
 #include <chrono>
+#include <cstring>
 #include <memory>
+#include <new>
 #include <optional>
 #include <set>
 
@@ -36,6 +38,29 @@ class Reader {
                                        SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nullptr);
     database_.reset(database);
     if (status != SQLITE_OK) fail("cannot be opened");
+    restrict_queries();
+  }
+
+  /// A database in memory, which SQLite copies.
+  Reader(std::string_view bytes, const std::string& name) : path_(name) {
+    sqlite3* database = nullptr;
+    const int status = sqlite3_open_v2(":memory:", &database,
+                                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+    database_.reset(database);
+    if (status != SQLITE_OK) fail("cannot be opened");
+    auto* copy = static_cast<unsigned char*>(sqlite3_malloc64(bytes.size() + 1));
+    if (copy == nullptr) throw std::bad_alloc();
+    std::memcpy(copy, bytes.data(), bytes.size());
+    const auto size = static_cast<sqlite3_int64>(bytes.size());
+    if (sqlite3_deserialize(database, "main", copy, size, size,
+                            SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY) !=
+        SQLITE_OK) {
+      fail("cannot be opened");
+    }
+    restrict_queries();
+  }
+
+  void restrict_queries() {
     // The schema of a hostile file may hold triggers and views with functions: run none of them.
     sqlite3_db_config(database_.get(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     sqlite3_db_config(database_.get(), SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
@@ -174,10 +199,7 @@ std::size_t read_table(Reader& reader, const ActivityTable& table, bool has_stri
   return num_rows;
 }
 
-}  // namespace
-
-KernelTrace read_nsys_sqlite(const std::string& path) {
-  Reader reader(path);
+KernelTrace read_all(Reader& reader) {
   KernelTrace trace;
   const bool has_strings = reader.has_table("StringIds");
   std::size_t num_whole_graphs = 0;
@@ -187,8 +209,8 @@ KernelTrace read_nsys_sqlite(const std::string& path) {
     if (table.whole_graph) num_whole_graphs = num_rows;
   }
   if (trace.activities().empty()) {
-    throw InputError(
-        {path, "", "holds no GPU activity", "a profile recorded with nsys profile --trace=cuda"});
+    throw InputError({reader.path(), "", "holds no GPU activity",
+                      "a profile recorded with nsys profile --trace=cuda"});
   }
   if (num_whole_graphs > 0) {
     trace.notes.push_back(std::to_string(num_whole_graphs) +
@@ -196,6 +218,18 @@ KernelTrace read_nsys_sqlite(const std::string& path) {
                           "after nsys profile --cuda-graph-trace=node");
   }
   return trace;
+}
+
+}  // namespace
+
+KernelTrace read_nsys_sqlite(const std::string& path) {
+  Reader reader(path);
+  return read_all(reader);
+}
+
+KernelTrace parse_nsys_sqlite(std::string_view bytes, const std::string& name) {
+  Reader reader(bytes, name);
+  return read_all(reader);
 }
 
 }  // namespace fulcrum::calibrate::io

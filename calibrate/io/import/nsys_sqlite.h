@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "calibrate/trace/kernel_trace.h"
 
@@ -13,5 +14,8 @@ namespace fulcrum::calibrate::io {
 /// demangledName, shortName or name; device, correlation and graph node are used where present.
 /// Throws InputError: no database, no GPU tables, missing columns, damaged pages.
 KernelTrace read_nsys_sqlite(const std::string& path);
+
+/// The same of a database in memory; `name` stands for the path in messages.
+KernelTrace parse_nsys_sqlite(std::string_view bytes, const std::string& name);
 
 }  // namespace fulcrum::calibrate::io

@@ -190,8 +190,10 @@ int run_validate(const Arguments& arguments) {
       "gain", po::bool_switch(), "compare the gain of pairs of cases that share a \"pair\"")(
       "bound", po::value<std::vector<std::string>>()->composing(),
       "FIGURE=LIMIT, e.g. mape=0.1 or coverage=0.85; exit 1 when missed; repeatable")(
-      "summary", po::bool_switch(), "only the totals")("json", po::bool_switch(),
-                                                       "machine-readable output");
+      "summary", po::bool_switch(), "only the totals")(
+      "print-cases", po::bool_switch(),
+      "print the cases as JSON lines, published records turned into cases, and stop")(
+      "json", po::bool_switch(), "machine-readable output");
   const HelpText help{
       "fulcrum validate [FILE ...] [OPTIONS]",
       "Predicts every case of the files and compares with what was measured: error, coverage of "
@@ -206,10 +208,19 @@ int run_validate(const Arguments& arguments) {
       bounds.push_back(parse_bound(text));
     }
   }
+  const std::vector<std::string> files = values.count("file") != 0
+                                             ? values["file"].as<std::vector<std::string>>()
+                                             : shipped_case_files();
+  if (values["print-cases"].as<bool>()) {
+    for (const std::string& file : files) {
+      for (const io::CaseDocument& one : io::read_case_documents(file)) {
+        std::cout << one.value.dump() << '\n';
+      }
+    }
+    return 0;
+  }
   CaseSet set;
-  for (const std::string& file : values.count("file") != 0
-                                     ? values["file"].as<std::vector<std::string>>()
-                                     : shipped_case_files()) {
+  for (const std::string& file : files) {
     CaseSet one = io::load_cases(file);
     std::move(one.cases.begin(), one.cases.end(), std::back_inserter(set.cases));
     std::move(one.excluded.begin(), one.excluded.end(), std::back_inserter(set.excluded));

@@ -24,6 +24,7 @@ constexpr Command kCommands[] = {
      "grids of any scenario values to CSV: resumable, in shards, a million points a second",
      run_sweep},
     {"report", "one HTML page with plots, for colleagues", run_report},
+    {"check", "a measurement: impossible, implausible, not comparable or plausible", run_check},
     {"validate", "cases with measurements: error, interval coverage, shape, gain", run_validate},
     {"replay", "on the GPU: check real kernels against references, time them, record", run_replay},
     {"doctor", "what this machine has, and what would distort a measurement on it", run_doctor},

@@ -37,12 +37,15 @@ struct Case {
   Measured measured;
   /// The accept length is the workload's, not the model's: a stated one is taken as given.
   bool acceptance_is_measured = false;
+  /// Lengths are uniform in [ratio, 2 - ratio] times the mean; 1: all alike.
+  double length_ratio = 1.0;
   std::vector<AssumedRange> assumptions;
 };
 
 struct ExcludedCase {
   std::string id;
   std::string why;
+  Measured measured;  ///< its own arithmetic can be checked all the same
 };
 
 struct CaseSet {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 
 #include "model/law_table.h"
@@ -42,9 +43,15 @@ struct KernelSet {
   KernelTraits traits;
   HostCosts host;
   std::array<KernelBinding, kNumOpIds> bindings;
+  /// Kernels that take an op's place in prefill; nothing where decode and prefill run the same one.
+  std::array<std::optional<KernelBinding>, kNumOpIds> prefill_bindings;
 
   const KernelBinding& binding(OpId id) const { return bindings[static_cast<std::size_t>(id)]; }
   KernelBinding& binding(OpId id) { return bindings[static_cast<std::size_t>(id)]; }
+  const KernelBinding& binding(OpId id, bool prefill) const {
+    const auto& own = prefill_bindings[static_cast<std::size_t>(id)];
+    return prefill && own ? *own : binding(id);
+  }
 };
 
 }  // namespace fulcrum

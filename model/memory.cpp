@@ -95,6 +95,14 @@ MemoryLedger memory_ledger(const Deployment& deployment) {
   return ledger;
 }
 
+Bytes vllm_held_bytes(const Deployment& deployment, double batched_tokens) {
+  KvFormat format;
+  format.index_row_bytes = deployment.kernels.traits.index_row_bytes;
+  return vllm_admission(deployment.model, format, batched_tokens,
+                        deployment.speculation.draft_tokens > 0)
+      .total();
+}
+
 double requests_that_fit(const Deployment& deployment, const MemoryLedger& ledger,
                          double resident_tokens, BatchLimiter& limiter) {
   limiter = BatchLimiter::kKvMemory;
@@ -102,18 +110,13 @@ double requests_that_fit(const Deployment& deployment, const MemoryLedger& ledge
   if (deployment.engine.kind == EngineKind::kVllm) {
     // Sliding caches give pages back once a prompt is written: one request at a time holds what its
     // prefill needs, the others a window.
-    KvFormat format;
-    format.index_row_bytes = deployment.kernels.traits.index_row_bytes;
-    const bool speculative = deployment.speculation.draft_tokens > 0;
-    const auto held = [&](double batched_tokens) {
-      return vllm_admission(deployment.model, format, batched_tokens, speculative).total() +
-             ledger.pool_bytes_per_token * round_up(resident_tokens, kVllmBlockTokens);
-    };
+    const Bytes blocks = ledger.pool_bytes_per_token * round_up(resident_tokens, kVllmBlockTokens);
     const double batched =
         std::min<double>(deployment.engine.chunked_prefill_tokens, resident_tokens);
-    const Bytes others = ledger.kv_pool - held(batched);
+    const Bytes others = ledger.kv_pool - vllm_held_bytes(deployment, batched) - blocks;
     if (others < Bytes(0.0)) return 0.0;
-    return 1.0 + std::floor(others / held(1.0 + deployment.speculation.draft_tokens));
+    const double decoding = 1.0 + deployment.speculation.draft_tokens;
+    return 1.0 + std::floor(others / (vllm_held_bytes(deployment, decoding) + blocks));
   }
   const SglangPoolRules rules = rules_of(deployment);
   const double by_context =

@@ -35,6 +35,10 @@ struct MemoryLedger {
 
 MemoryLedger memory_ledger(const Deployment& deployment);
 
+/// vLLM: bytes a request holds in the sliding caches while `batched_tokens` of it are written. A
+/// decoding request writes its 1 + drafts tokens; pages behind the window are given back.
+Bytes vllm_held_bytes(const Deployment& deployment, double batched_tokens);
+
 /// Requests that fit in the pools, each with `resident_tokens` of context; not a whole number for
 /// averages below one page. Sets `limiter` to the pool that runs out first.
 double requests_that_fit(const Deployment& deployment, const MemoryLedger& ledger,

@@ -73,6 +73,7 @@ void StepPricer::set_free(const std::vector<OpId>& ops) {
   for (OpId id : ops) {
     kernels_.binding(id).cost = FusedLaw{};
     kernels_.binding(id).launches = 0.0;
+    kernels_.prefill_bindings[static_cast<std::size_t>(id)].reset();
   }
   count_launches();
   id_ = next_pricer_id();  // costs kept so far no longer hold
@@ -84,7 +85,7 @@ void StepPricer::set_at_roofline() {
 }
 
 TokenCosts::Cost StepPricer::price_launch(const StepOp& op, const StepState& state) const {
-  const Law& law = kernels_.binding(op.id).cost;
+  const Law& law = kernels_.binding(op.id, state.prefill).cost;
   const Launch launch = launch_at(graph_, op, state);
   const Floor floor = roofline_floor(tally(launch), device_);
   const double floor_seconds = floor.time.value();
@@ -143,7 +144,7 @@ void StepPricer::price(const StepState& state, StepPrice& price) const {
   for (std::size_t i = 0; i < price.ops.size(); ++i) {
     price.gpu_seconds += price.ops[i].seconds;
     price.group_sigma_seconds[static_cast<std::size_t>(kernel_group_[i])] +=
-        price.ops[i].seconds * binding(graph_.ops[i]).log_sigma;
+        price.ops[i].seconds * kernels_.binding(graph_.ops[i].id, state.prefill).log_sigma;
   }
   price.gap_seconds = kernels_.host.step_seconds + (price.eager ? host_gap_seconds(price) : 0.0);
   double variance = 0.0;

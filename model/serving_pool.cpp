@@ -14,14 +14,13 @@ ServingPool serving_pool(const Deployment& deployment) {
   pool.page_tokens = 256.0;  // both engines
   pool.max_running = deployment.engine.max_running_requests;
   if (deployment.engine.kind == EngineKind::kVllm) {
-    // Sliding caches give back what a prompt needed: a decoding request holds its window and
-    // states.
-    KvFormat format;
-    format.index_row_bytes = deployment.kernels.traits.index_row_bytes;
-    const double drafts = deployment.speculation.draft_tokens;
-    pool.fixed_tokens =
-        vllm_admission(deployment.model, format, 1.0 + drafts, drafts > 0.0).total() /
-        ledger.pool_bytes_per_token;
+    // Each decoding request holds a window; one at a time holds what writing its prompt needs.
+    const double prompt = std::min<double>(deployment.engine.chunked_prefill_tokens,
+                                           deployment.workload.input_tokens);
+    pool.fixed_tokens = vllm_held_bytes(deployment, 1.0 + deployment.speculation.draft_tokens) /
+                        ledger.pool_bytes_per_token;
+    const double writing = vllm_held_bytes(deployment, prompt) / ledger.pool_bytes_per_token;
+    pool.capacity_tokens -= std::max(0.0, writing - pool.fixed_tokens);
   } else {
     const SglangPoolRules rules;
     pool.max_running = std::min(

@@ -7,6 +7,7 @@
 
 #include "model/levers.h"
 #include "model/predict.h"
+#include "model/simulate.h"
 
 namespace fulcrum {
 namespace {
@@ -16,14 +17,56 @@ struct Predicted {
   bool does_not_fit = false;
 };
 
-Predicted predict_point(const Deployment& deployment, double concurrency) {
-  Predicted out{closed_loop_throughput(deployment, concurrency), false};
-  if (out.throughput.batch.requests >= 1.0) return out;
-  Deployment roomy = deployment;
-  // Enough for any model: what is asked is the speed of what was served, not whether it fits.
-  constexpr double kRoomyMib = 1024.0 * 1024.0 * 16.0;
-  roomy.hardware.memory_capacity_mib.value = kRoomyMib;
-  return {closed_loop_throughput(roomy, concurrency), true};
+/// The benchmark as its client ran it: so many prompts, so many in flight, ramp and drain included.
+/// Replaces the steady state's figures by the run's; the spread stays.
+void play_benchmark(const Deployment& deployment, double concurrency, double num_prompts,
+                    double length_ratio, Throughput& steady) {
+  // Beyond so many tokens ramp and drain no longer show; whole rounds keep the shape of a run.
+  constexpr double kMostTokens = 4e6;
+  constexpr double kLeastRounds = 8.0;
+  const double replicas = std::max(1.0, std::min(deployment.replicas(), concurrency));
+  Traffic traffic;
+  traffic.concurrency = std::max(1.0, std::round(concurrency / replicas));
+  traffic.input_tokens = deployment.workload.input_tokens;
+  traffic.output_tokens = deployment.workload.output_tokens;
+  traffic.lengths =
+      length_ratio < 1.0 ? LengthSpread::uniform(length_ratio) : deployment.workload.lengths;
+  const double most = std::max(kLeastRounds * traffic.concurrency,
+                               kMostTokens / std::max(1.0, traffic.output_tokens));
+  traffic.num_requests =
+      static_cast<std::int64_t>(std::max(1.0, std::min(most, std::round(num_prompts / replicas))));
+  SimulationOptions options;
+  options.policy = default_policy(deployment.engine.kind);
+  if (options.policy == SchedulerPolicy::kMixed) options.reserved_output_fraction = 0.0;
+  const SimulationResult run = simulate(deployment, traffic, options);
+  if (run.completed < 1 || run.output_tokens_per_second <= 0.0) return;
+  steady.output_tokens_per_second = run.output_tokens_per_second * replicas;
+  if (run.tpot.count() > 0 && run.tpot.mean() > 0.0) steady.tpot_seconds = run.tpot.mean();
+  if (run.ttft.count() > 0) steady.ttft_seconds = run.ttft.mean();
+}
+
+Predicted predict_point(const Deployment& given, double concurrency,
+                        std::optional<double> num_prompts, double length_ratio) {
+  Deployment roomy;
+  const Deployment* deployment = &given;
+  Predicted out{closed_loop_throughput(given, concurrency), false};
+  if (out.throughput.batch.requests < 1.0) {
+    // Enough for any model: what is asked is the speed of what was served, not whether it fits.
+    constexpr double kRoomyMib = 1024.0 * 1024.0 * 16.0;
+    roomy = given;
+    roomy.hardware.memory_capacity_mib.value = kRoomyMib;
+    deployment = &roomy;
+    out = {closed_loop_throughput(roomy, concurrency), true};
+  }
+  if (num_prompts) {
+    play_benchmark(*deployment, concurrency, *num_prompts, length_ratio, out.throughput);
+  }
+  return out;
+}
+
+Predicted predict_case(const Case& one, const Deployment& deployment) {
+  return predict_point(deployment, one.concurrency, one.measured.result.num_prompts,
+                       one.length_ratio);
 }
 
 double value_of(const Throughput& t, MeasuredQuantity quantity) {
@@ -72,15 +115,30 @@ double quantile(std::vector<double> values, double q) {
   return values[below] * (1.0 - part) + values[above] * part;
 }
 
+/// Predictions at both ends of every range of a case.
+struct RangeEnds {
+  Throughput low;
+  Throughput high;
+};
+std::vector<RangeEnds> range_ends(const Case& one) {
+  std::vector<RangeEnds> ends;
+  for (const AssumedRange& range : one.assumptions) {
+    if (!range.low || !range.high) continue;
+    ends.push_back(
+        {predict_case(one, *range.low).throughput, predict_case(one, *range.high).throughput});
+  }
+  return ends;
+}
+
 /// Variance of the log of a quantity from what the record leaves open: a range is uniform in the
 /// log of the result between its ends (variance of a uniform: width^2 / 12).
-double assumption_variance(const Case& one, MeasuredQuantity quantity) {
+double assumption_variance(const Case& one, const std::vector<RangeEnds>& ends,
+                           MeasuredQuantity quantity) {
   double variance = 0.0;
-  for (const AssumedRange& range : one.assumptions) {
-    variance += range.log_sigma * range.log_sigma;
-    if (!range.low || !range.high) continue;
-    const double low = value_of(predict_point(*range.low, one.concurrency).throughput, quantity);
-    const double high = value_of(predict_point(*range.high, one.concurrency).throughput, quantity);
+  for (const AssumedRange& range : one.assumptions) variance += range.log_sigma * range.log_sigma;
+  for (const RangeEnds& end : ends) {
+    const double low = value_of(end.low, quantity);
+    const double high = value_of(end.high, quantity);
     if (low <= 0.0 || high <= 0.0) continue;
     const double width = std::log(high / low);
     variance += width * width / 12.0;
@@ -102,7 +160,8 @@ std::string speculation_label(const Speculation& speculation) {
 }
 
 std::vector<Score> score_case(const Case& one) {
-  const Predicted predicted = predict_point(one.deployment, one.concurrency);
+  const Predicted predicted = predict_case(one, one.deployment);
+  const std::vector<RangeEnds> ends = range_ends(one);
   std::vector<Score> scores;
   for (const MeasuredQuantity quantity : kQuantities) {
     const std::optional<double> measured = measured_value(one.measured, quantity);
@@ -118,7 +177,7 @@ std::vector<Score> score_case(const Case& one) {
     score.concurrency = one.concurrency;
     score.quantity = quantity;
     const double sigma = std::hypot(sigma_of(predicted.throughput, quantity),
-                                    std::sqrt(assumption_variance(one, quantity)));
+                                    std::sqrt(assumption_variance(one, ends, quantity)));
     score.predicted = log_normal_interval(value, sigma);
     score.measured = *measured;
     score.log_error = std::log(value / *measured);
@@ -197,7 +256,7 @@ GainScores score_gains(std::span<const Case> cases) {
   GainScores out;
   for (const auto& [pair, arms] : pairs) {
     if (arms.size() != 2) {
-      out.excluded.push_back({pair, "has " + std::to_string(arms.size()) + " arms, not two"});
+      out.excluded.push_back({pair, "has " + std::to_string(arms.size()) + " arms, not two", {}});
       continue;
     }
     const Case& a = *arms[0];
@@ -211,7 +270,7 @@ GainScores score_gains(std::span<const Case> cases) {
       }
     }
     if (!common) {
-      out.excluded.push_back({pair, "its arms measure no common quantity"});
+      out.excluded.push_back({pair, "its arms measure no common quantity", {}});
       continue;
     }
     const bool higher_is_better = *common == MeasuredQuantity::kThroughput;
@@ -225,9 +284,8 @@ GainScores score_gains(std::span<const Case> cases) {
     gain.quantity = *common;
     gain.measured_ratio =
         improvement(*measured_value(a.measured, *common), *measured_value(b.measured, *common));
-    const double ratio =
-        improvement(value_of(predict_point(a.deployment, a.concurrency).throughput, *common),
-                    value_of(predict_point(b.deployment, b.concurrency).throughput, *common));
+    const double ratio = improvement(value_of(predict_case(a, a.deployment).throughput, *common),
+                                     value_of(predict_case(b, b.deployment).throughput, *common));
     const Interval paired =
         evaluate_lever(Lever{}, a.deployment, b.deployment, b.concurrency).gain_ratio;
     const double sigma = paired.p50 > 0.0 ? std::log(paired.p95 / paired.p50) / kNormalP95 : 0.0;

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 
+#include "model/io/field_record.h"
 #include "model/io/json_reader.h"
 
 namespace fulcrum::io {
@@ -14,9 +15,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 12> kKnownKeys{
-    "id",   "scenario", "overrides", "concurrency", "measured", "source",
-    "pair", "panel",    "split",     "assumptions", "exclude",  "note"};
+constexpr std::array<std::string_view, 13> kKnownKeys{
+    "length_ratio", "id",    "scenario", "overrides",   "concurrency", "measured", "source",
+    "pair",         "panel", "split",    "assumptions", "exclude",     "note"};
 
 /// Resolves scenario documents, each distinct one once.
 class Resolver {
@@ -148,13 +149,26 @@ void add_case(const json& one, const std::string& file, std::size_t number, Reso
   out.panel = text_or(one, "panel", "");
   out.pair = text_or(one, "pair", "");
   out.split = text_or(one, "split", "");
+  if (one.contains("length_ratio")) {
+    const json& ratio = one.at("length_ratio");
+    constexpr Range kRatio{0.0, 1.0, true};
+    if (!ratio.is_number() || !kRatio.contains(ratio.get<double>())) {
+      throw InputError({file, place + "/length_ratio", "is " + found(ratio), kRatio.text()});
+    }
+    out.length_ratio = ratio.get<double>();
+  }
   out.measured = parse_measured(one.at("measured"), file, place + "/measured", set.warnings);
+  if (one.contains("concurrency") && one.at("concurrency").is_number()) {
+    out.measured.result.concurrency = one.at("concurrency").get<double>();
+  }
   if (one.contains("exclude")) {
-    set.excluded.push_back({out.id, text_or(one, "exclude", "excluded by the case file")});
+    set.excluded.push_back(
+        {out.id, text_or(one, "exclude", "excluded by the case file"), std::move(out.measured)});
     return;
   }
   if (!measures_something(out.measured)) {
-    set.excluded.push_back({out.id, "measures nothing that a prediction has"});
+    set.excluded.push_back(
+        {out.id, "measures nothing that a prediction has", std::move(out.measured)});
     return;
   }
   try {
@@ -170,13 +184,14 @@ void add_case(const json& one, const std::string& file, std::size_t number, Reso
     if (accept && out.deployment.speculation.draft_tokens > 0) {
       out.acceptance_is_measured = condition_on_accept_length(out.deployment.speculation, *accept);
       if (!out.acceptance_is_measured) {
-        set.excluded.push_back({out.id, "its accept length is not between 1 and 1 + drafts"});
-        return;
+        set.warnings.push_back(file + ": " + out.id +
+                               ": its accept length is not between 1 and 1 + drafts; the "
+                               "scenario's stands");
       }
     }
     read_assumptions(one, document, file, place, resolver, out);
   } catch (const InputError& error) {
-    set.excluded.push_back({out.id, describe({error.problems().front()})});
+    set.excluded.push_back({out.id, describe({error.problems().front()}), std::move(out.measured)});
     return;
   }
   set.cases.push_back(std::move(out));
@@ -184,37 +199,51 @@ void add_case(const json& one, const std::string& file, std::size_t number, Reso
 
 }  // namespace
 
-CaseSet load_cases(const std::string& path) {
+std::vector<CaseDocument> read_case_documents(const std::string& path) {
   std::error_code ignored;
   std::ifstream in(path, std::ios::binary);
   if (!in || !std::filesystem::is_regular_file(path, ignored)) {
     throw InputError({path, "", "cannot be read", "a file of cases, JSON lines"});
   }
-  CaseSet set;
-  Resolver resolver;
+  json rules;  // read once, and only where there are records
+  std::vector<CaseDocument> documents;
+  const auto add = [&](json one, std::size_t number) {
+    if (is_field_record(one)) {
+      if (rules.is_null()) rules = load_field_rules();
+      one = case_of_record(one, rules, path, "line " + std::to_string(number));
+    }
+    documents.push_back({std::move(one), number});
+  };
   std::string line;
   std::size_t number = 0;
-  std::size_t found_cases = 0;
   while (std::getline(in, line)) {
     ++number;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     json one = json::parse(line, nullptr, false);
-    if (one.is_discarded() && found_cases == 0) {  // not JSON lines: one document
+    if (one.is_discarded() && documents.empty()) {  // not JSON lines: one document
       const json document = read_json_file(path);
       const json list = document.is_array() ? document : json::array({document});
-      for (const json& entry : list) add_case(entry, path, ++found_cases, resolver, set);
+      for (const json& entry : list) add(entry, documents.size() + 1);
       break;
     }
     // Once more for the message with its place, or for a key that stands twice.
     one = parse_json(line, path + " line " + std::to_string(number));
     if (one.is_array()) {
-      for (const json& entry : one) add_case(entry, path, ++found_cases, resolver, set);
-      continue;
+      for (const json& entry : one) add(entry, documents.size() + 1);
+    } else {
+      add(std::move(one), number);
     }
-    ++found_cases;
-    add_case(one, path, number, resolver, set);
   }
-  if (found_cases == 0) throw InputError({path, "", "holds no case", "one JSON object a line"});
+  if (documents.empty()) throw InputError({path, "", "holds no case", "one JSON object a line"});
+  return documents;
+}
+
+CaseSet load_cases(const std::string& path) {
+  CaseSet set;
+  Resolver resolver;
+  for (const CaseDocument& document : read_case_documents(path)) {
+    add_case(document.value, path, document.number, resolver, set);
+  }
   return set;
 }
 

@@ -13,6 +13,17 @@
 
 namespace fulcrum::io {
 
+/// One case as it stands, or as its published record becomes one (model/io/field_record.h).
+// nlohmann::json moves without throwing, which the check does not see.
+// NOLINTNEXTLINE(bugprone-exception-escape)
+struct CaseDocument {
+  nlohmann::json value;
+  std::size_t number = 0;  ///< its line, or its place in an array, from 1
+};
+
+/// Throws InputError: unreadable, not JSON, no case, a record with values of the wrong type.
+std::vector<CaseDocument> read_case_documents(const std::string& path);
+
 /// Throws InputError for a file that cannot be read, is not JSON, or whose cases lack their form
 /// (id, scenario, measured; numbers that are not positive). A case whose scenario cannot be
 /// resolved, that measures nothing a prediction has, or that says "exclude" is excluded with the

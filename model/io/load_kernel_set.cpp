@@ -258,6 +258,18 @@ std::shared_ptr<const Calibration> calibration_of(const Hardware& hardware,
   return it->second;
 }
 
+/// A kernel put in an op's place does its prefill as well.
+void drop_changed(const KernelSetChanges& changes, BindingMap& prefill) {
+  if (!changes.kernels.is_object()) return;
+  for (const auto& [name, unused] : changes.kernels.items()) {
+    prefill.erase(name);
+    for (int i = 0; i < kNumOpIds; ++i) {
+      const auto id = static_cast<OpId>(i);
+      if (name == slot_of(id)) prefill.erase(std::string(name_of(id)));
+    }
+  }
+}
+
 }  // namespace
 
 KernelSet load_kernel_set(const std::string& name, const std::string& file,
@@ -289,6 +301,9 @@ KernelSet load_kernel_set(const std::string& name, const std::string& file,
   });
   BindingMap bindings;
   object.object("kernels", [&](JsonObject& kernels) { collect_bindings(kernels, bindings); });
+  BindingMap prefill;
+  object.optional_object("prefill",
+                         [&](JsonObject& kernels) { collect_bindings(kernels, prefill); });
   // A scenario may name any of them, so a fault in one is a fault of the file.
   object.optional_object("variants", [&](JsonObject& variants) {
     variants.each_member([&](const std::string& variant, const json& value) {
@@ -302,6 +317,7 @@ KernelSet load_kernel_set(const std::string& name, const std::string& file,
   });
   object.reject_unknown();
   apply_changes(changes, bindings, set.traits, problems);
+  drop_changed(changes, prefill);
 
   std::map<std::string, KernelBinding, std::less<>> read;
   for (const auto& [key, placed] : bindings) {
@@ -309,6 +325,18 @@ KernelSet load_kernel_set(const std::string& name, const std::string& file,
     if (!placed.value.is_object()) continue;
     read.emplace(key, read_binding(entry, context));
     entry.reject_unknown();
+  }
+  for (const auto& [key, placed] : prefill) {
+    JsonObject entry(placed.value, placed.file, placed.pointer, problems);
+    if (!placed.value.is_object()) continue;
+    const KernelBinding binding = read_binding(entry, context);
+    entry.reject_unknown();
+    for (int i = 0; i < kNumOpIds; ++i) {
+      const auto id = static_cast<OpId>(i);
+      if (key == name_of(id) || (key == slot_of(id) && !prefill.contains(name_of(id)))) {
+        set.prefill_bindings[static_cast<std::size_t>(i)] = binding;
+      }
+    }
   }
   for (int i = 0; i < kNumOpIds; ++i) {
     const auto id = static_cast<OpId>(i);

@@ -211,13 +211,15 @@ void check_parallelism(JsonObject& object, const Deployment& deployment) {
 void check_laws(const Deployment& deployment, const std::string& file) {
   std::vector<InputProblem> problems;
   for (const StepOp& op : build_step_graph(deployment.model, deployment.graph_settings()).ops) {
-    const std::string& name = deployment.kernels.binding(op.id).law;
-    const LawInfo* law = find_law(name);
-    if (law != nullptr && !law->accepts(op.shape)) {
+    for (const bool prefill : {false, true}) {
+      const std::string& name = deployment.kernels.binding(op.id, prefill).law;
+      const LawInfo* law = find_law(name);
+      if (law == nullptr || law->accepts(op.shape)) continue;
       problems.push_back({file, "/kernel_set",
                           "binds " + std::string(name_of(op.id)) + " to the law " + name +
                               ", which prices launches of another kind",
                           "a law for " + std::string(slot_of(op.id))});
+      break;
     }
   }
   throw_if_any(problems);

@@ -100,4 +100,18 @@ ordered_json gains_json(const GainScores& gains) {
   return out;
 }
 
+ordered_json check_json(const CheckReport& report) {
+  ordered_json out;
+  out["verdict"] = name_of(report.verdict);
+  out["findings"] = ordered_json::array();
+  for (const Finding& finding : report.findings) {
+    ordered_json entry{
+        {"verdict", name_of(finding.verdict)}, {"rule", finding.rule}, {"text", finding.text}};
+    if (finding.measured) entry["measured"] = *finding.measured;
+    if (finding.limit) entry["limit"] = *finding.limit;
+    out["findings"].push_back(std::move(entry));
+  }
+  return out;
+}
+
 }  // namespace fulcrum::io

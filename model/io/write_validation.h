@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "model/check.h"
 #include "model/validate.h"
 
 namespace fulcrum::io {
@@ -15,5 +16,8 @@ nlohmann::ordered_json validation_json(const std::vector<Score>& scores, const C
 
 /// Schema fulcrum/gain-validation/1.
 nlohmann::ordered_json gains_json(const GainScores& gains);
+
+/// {"verdict", "findings": [{"verdict", "rule", "text", "measured", "limit"}]}
+nlohmann::ordered_json check_json(const CheckReport& report);
 
 }  // namespace fulcrum::io

@@ -1,5 +1,6 @@
 #include "model/io/load_case.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
@@ -51,6 +52,45 @@ ScenarioDocument scenario_of(const json& one, const std::string& id, const std::
   if (!document.value.contains("schema")) document.value["schema"] = "fulcrum/scenario/1";
   if (!document.value.contains("name")) document.value["name"] = id;
   return document;
+}
+
+constexpr std::array<std::string_view, 4> kAcceptanceKeys{"acceptance", "workload", "accept_length",
+                                                          "accepted_counts"};
+
+bool says_acceptance(const json& speculation) {
+  return std::any_of(kAcceptanceKeys.begin(), kAcceptanceKeys.end(),
+                     [&](std::string_view key) { return speculation.contains(key); });
+}
+
+/// Sets one value. A way of stating acceptance replaces the scenario's own way.
+void override_value(ScenarioDocument& document, const std::string& path, const json& value) {
+  for (const std::string_view key : kAcceptanceKeys) {
+    if (path != "speculation." + std::string(key) && path != "/speculation/" + std::string(key)) {
+      continue;
+    }
+    json& speculation = document.value["speculation"];
+    if (!speculation.is_object()) break;
+    for (const std::string_view other : kAcceptanceKeys) speculation.erase(std::string(other));
+  }
+  set_value(document, path, value);
+}
+
+/// What the loader of scenarios wants said of acceptance, where a case says only the figure.
+void complete_speculation(ScenarioDocument& document, const Measured& measured) {
+  if (!document.value.contains("speculation")) {
+    document.value["speculation"] = {{"method", "none"}};
+  }
+  json& speculation = document.value["speculation"];
+  if (!speculation.is_object() || speculation.value("method", json("none")) == "none") return;
+  const std::optional<double> stated = measured.result.accept_length;
+  if (!says_acceptance(speculation) && stated) speculation["accept_length"] = *stated;
+  if (speculation.contains("workload")) return;
+  if (!speculation.contains("acceptance_standard_error")) {
+    // Position 1 on MT-Bench between three servers (data/acceptance/).
+    constexpr double kBetweenServers = 0.031;
+    speculation["acceptance_standard_error"] = kBetweenServers;
+  }
+  if (!speculation.contains("acceptance_source")) speculation["acceptance_source"] = "the case";
 }
 
 /// [{"what", "why", "path", "low", "high"}] or [{"what", "why", "log_sigma"}].
@@ -175,9 +215,10 @@ void add_case(const json& one, const std::string& file, std::size_t number, Reso
     ScenarioDocument document = scenario_of(one, out.id, file);
     if (one.contains("overrides")) {
       for (const auto& [path, value] : one.at("overrides").items()) {
-        set_value(document, path, value);
+        override_value(document, path, value);
       }
     }
+    complete_speculation(document, out.measured);
     out.deployment = resolver.resolve(document);
     out.concurrency = concurrency_of(one, out.measured, out.deployment, file, place);
     const std::optional<double> accept = out.measured.result.accept_length;

@@ -76,6 +76,18 @@ TEST(LoadCases, AMeasuredAcceptLengthIsTakenAsGiven) {
   EXPECT_NEAR(accept_length(set.cases[0].deployment.speculation.acceptance), 1.5, 1e-9);
 }
 
+TEST(LoadCases, AnOverrideOfAcceptanceReplacesTheScenariosOwnWay) {
+  const CaseSet set =
+      cases_of(R"({"id":"a","scenario":"campaign-b","overrides":{"speculation.accept_length":1.6},)"
+               R"("concurrency":1,"measured":{"step_seconds":0.1}})"
+               "\n"
+               R"({"id":"b","scenario":"campaign-b","overrides":{"speculation.acceptance":[0.5]},)"
+               R"("concurrency":1,"measured":{"step_seconds":0.1}})");
+  ASSERT_EQ(set.cases.size(), 2u) << set.excluded.at(0).why;
+  EXPECT_NEAR(accept_length(set.cases[0].deployment.speculation.acceptance), 1.6, 1e-9);
+  EXPECT_NEAR(accept_length(set.cases[1].deployment.speculation.acceptance), 1.5, 1e-9);
+}
+
 TEST(LoadCases, OneBadScenarioExcludesItsCaseAndNoOther) {
   const CaseSet set = cases_of(
       R"({"id":"bad","scenario":"nosuch","concurrency":1,"measured":{"step_seconds":1}})"

@@ -31,7 +31,8 @@ std::vector<double> move_parameters(const Family& family, const SeriesFit& fit,
                                     const LawDevice& from, const LawDevice& to);
 
 /// The fit moved to another device, as a prediction for the same kernel there: parameters moved,
-/// the covariance widened by `extra_log_sd` per parameter, spread kept.
+/// the covariance widened by `extra_log_sd` per parameter, the spread that of the law alone and of
+/// moving: a learned correction belongs to the device it was learned on.
 SeriesFit move_fit(const Family& family, const SeriesFit& fit, const SeriesKey& key,
                    const LawDevice& from, const LawDevice& to, double extra_log_sd = 0.0);
 

@@ -1,5 +1,7 @@
 #include "model/io/data_dir.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -23,8 +25,14 @@ std::string data_dir() {
   // Beside the running program first: an installed tree may have been moved, or staged elsewhere.
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
   const fs::path beside = program.parent_path().parent_path() / "share" / "fulcrum" / "data";
+  // Beside the module that holds this code: an installed Python package brings its own data.
+  Dl_info here{};
+  fs::path packaged;
+  if (dladdr(reinterpret_cast<const void*>(&data_dir), &here) != 0 && here.dli_fname != nullptr) {
+    packaged = fs::path(here.dli_fname).parent_path() / "data";
+  }
   for (const fs::path& dir :
-       {beside, fs::path(FULCRUM_SOURCE_DATA_DIR), fs::path(FULCRUM_INSTALL_DATA_DIR)}) {
+       {beside, packaged, fs::path(FULCRUM_SOURCE_DATA_DIR), fs::path(FULCRUM_INSTALL_DATA_DIR)}) {
     if (fs::is_directory(dir, ignored)) return dir.string();
   }
   throw InputError({"environment", "FULCRUM_DATA_DIR", "no data directory was found",

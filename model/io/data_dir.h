@@ -6,8 +6,9 @@
 
 namespace fulcrum::io {
 
-/// $FULCRUM_DATA_DIR, else share/fulcrum/data beside the running program's bin/, else the source
-/// tree's data/, else the configured install prefix.
+/// $FULCRUM_DATA_DIR, else share/fulcrum/data beside the running program's bin/, else data/ beside
+/// the shared module that holds this library (a Python package), else the source tree's data/, else
+/// the configured install prefix.
 /// Throws InputError when none exists.
 std::string data_dir();
 

@@ -19,7 +19,7 @@ def _figure(height, **layout):
 
 
 def _legend_above():
-    return dict(orientation="h", yanchor="bottom", y=1.0, x=0, xanchor="left")
+    return dict(orientation="h", yanchor="bottom", y=1.0, x=0, xanchor="left", traceorder="normal")
 
 
 def curves(sweeps, quantity, title, cases, scale=1.0):
@@ -35,7 +35,8 @@ def curves(sweeps, quantity, title, cases, scale=1.0):
                            legendgroup=name, showlegend=False)
         text = [f"{style.digits(m)} ({style.digits(a)} - {style.digits(b)})"
                 for a, m, b in zip(low, mid, high)]
-        figure.add_scatter(x=x, y=mid, name=name, line=dict(color=color, width=2), text=text,
+        figure.add_scatter(x=x, y=mid, name=name, mode="lines", text=text,
+                           line=dict(color=color, width=2),
                            hovertemplate="%{text}", legendgroup=name)
         points = [c for c in cases if c.scenario == name and c.quantity == quantity]
         if points:
@@ -72,7 +73,7 @@ def breakdown(point, lines=14):
     for family in dict.fromkeys(line.family for line in ops[::-1]):
         figure.add_bar(y=[None], x=[None], name=style.family_label(family),
                        marker=dict(color=style.family_color(family)))
-    figure.update_xaxes(title="ms in one step (dark: roofline, light: above it)",
+    figure.update_xaxes(title="ms a step (dark part: roofline)",
                         range=[0, 1.15e3 * max(line.seconds for line in ops)])
     figure.update_layout(margin=dict(l=8, r=16, t=12, b=48))
     return figure
@@ -128,8 +129,9 @@ def roofline(step):
                        f"{style.seconds(k.seconds)}, {style.percent(s)} of kernel time<br>"
                        f"{style.size(k.dram_bytes)}, {style.digits(k.flop * 1e-9)} GFLOP a launch"
                        for k, s in zip(kernels, shares)])
-    figure.update_xaxes(title="FLOP per DRAM byte (least traffic)", type="log", exponentformat="power")
-    figure.update_yaxes(title="TFLOP/s reached", type="log", exponentformat="power")
+    figure.update_xaxes(title="FLOP per DRAM byte (least traffic)", type="log", dtick=1,
+                        exponentformat="power")
+    figure.update_yaxes(title="TFLOP/s reached", type="log", dtick=1, exponentformat="power")
     return figure
 
 
@@ -141,7 +143,7 @@ def speculation_gain(said):
     color = style.SERIES[0]
     figure.add_scatter(x=x + x[::-1], y=high + low[::-1], fill="toself", hoverinfo="skip",
                        fillcolor=style.faded(color, 0.18), line=dict(width=0), name="5 - 95 %")
-    figure.add_scatter(x=x, y=mid, name="gain", line=dict(color=color, width=2),
+    figure.add_scatter(x=x, y=mid, name="gain", mode="lines", line=dict(color=color, width=2),
                        hovertemplate="C=%{x}: %{y:.3f}x<extra></extra>")
     differ = [p for p in said.points if not p.comparable]
     if differ:
@@ -175,7 +177,7 @@ def speculation_causes(said, most=8):
                        customdata=[p.gain_ratio.p50 for p in said.points],
                        hovertemplate="C=%{x}: %{customdata:.3f}x<extra>gain</extra>")
     figure.update_xaxes(title="concurrency", type="category")
-    figure.update_yaxes(title="100 ln(factor): up helps, down costs")
+    figure.update_yaxes(title="100 ln(factor)")
     return figure
 
 

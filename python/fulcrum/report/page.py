@@ -79,7 +79,8 @@ def _scenario_section(page, number, scenario):
             page.plot(f"{key}-gain", "What speculation gives", {"": figures.speculation_gain(said)})
             page.plot(f"{key}-causes", "Its gain split by cause",
                       {"": figures.speculation_causes(said)},
-                      "The factors of all causes multiply to the gain (order-independent shares).")
+                      "Up helps, down costs. The factors of all causes multiply to the gain (order-independent "
+                      "shares).")
         ranking = levers(scenario)
         by_concurrency = {}
         for point in shown:
@@ -167,7 +168,7 @@ def _document(page, scenarios):
         f"<script>{plotly.offline.get_plotlyjs()}</script></head><body>"
         f"<header><h1>What this deployment does, and what would move it</h1>"
         f"<p>Fulcrum {__version__}, {day}. Every number is predicted from kernel costs and given "
-        "with its 90 % interval; nothing was fitted to end-to-end measurements.</p>"
+        "with its 90&nbsp;% interval; nothing was fitted to end-to-end measurements.</p>"
         f"<nav>{links}</nav></header><main>{''.join(page.parts)}</main>"
         f"<script>const PLOTS={plots};</script>"
         f"<script>{(_HERE / 'page.js').read_text(encoding='utf-8')}</script></body></html>\n")

@@ -44,6 +44,22 @@ void print_usage(std::ostream& out) {
          "exit status: 0 ok, 1 run-time failure, 2 bad input or usage\n";
 }
 
+/// Every command's help as one Markdown page: cli/COMMANDS.md quotes it.
+void print_markdown_help() {
+  for (const Command& command : commands()) {
+    std::cout << "## " << command.name << "\n\n" << command.summary << "\n\n";
+    if (command.run == run_replay) {
+      // Its options depend on whether this build has CUDA.
+      std::cout << "Its options: `fulcrum replay --help` and "
+                   "[replay/README.md](../replay/README.md).\n\n";
+      continue;
+    }
+    std::cout << "```text\n";
+    command.run({"--help"});
+    std::cout << "```\n\n";
+  }
+}
+
 int dispatch(const Arguments& arguments) {
   if (arguments.empty()) {
     print_usage(std::cerr);
@@ -51,7 +67,11 @@ int dispatch(const Arguments& arguments) {
   }
   const std::string& name = arguments.front();
   if (name == "--help" || name == "-h" || name == "help") {
-    print_usage(std::cout);
+    if (arguments.size() == 2 && arguments[1] == "--markdown") {
+      print_markdown_help();
+    } else {
+      print_usage(std::cout);
+    }
     return 0;
   }
   if (name == "--version") {

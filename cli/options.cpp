@@ -13,8 +13,7 @@ namespace po = boost::program_options;
 
 bool parse(const Arguments& arguments, const HelpText& help, const po::options_description& options,
            const std::vector<std::string>& positional, po::variables_map& values) {
-  po::options_description all("options");
-  all.add(options);
+  po::options_description all(options);
   all.add_options()("help,h", "show this help");
   po::positional_options_description places;
   for (std::size_t i = 0; i < positional.size(); ++i) {
@@ -29,9 +28,12 @@ bool parse(const Arguments& arguments, const HelpText& help, const po::options_d
             .run(),
         values);
     if (values.count("help") != 0) {
+      std::ostringstream listed;
+      listed << all;
+      const char* title = listed.str().starts_with("options:") ? "" : "options:\n";
       std::cout << "usage: " << help.usage << "\n\n"
                 << help.description << "\n\n"
-                << all << "\nexample:\n"
+                << title << listed.str() << "\nexample:\n"
                 << help.example << '\n';
       return false;
     }

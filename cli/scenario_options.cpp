@@ -21,34 +21,6 @@ po::options_description scenario_options() {
   return options;
 }
 
-namespace {
-
-/// The scenario's num_prompts belong to its own concurrencies: they stay with those that are asked
-/// for, and are dropped when another one is.
-void set_concurrency(io::ScenarioDocument& document, const std::vector<double>& wanted) {
-  using nlohmann::json;
-  static const json::json_pointer kConcurrency("/workload/concurrency");
-  static const json::json_pointer kPrompts("/workload/num_prompts");
-  const json before = document.value.value(kConcurrency, json::array());
-  const json prompts = document.value.value(kPrompts, json::array());
-  if (!before.is_array() || !prompts.is_array()) {
-    io::set_value(document, "/workload/concurrency", json(wanted));
-    return;
-  }
-  json kept = json::array();
-  for (double concurrency : wanted) {
-    const auto at = std::find(before.begin(), before.end(), json(concurrency));
-    const auto index = static_cast<std::size_t>(at - before.begin());
-    if (at == before.end() || index >= prompts.size()) continue;
-    kept.push_back(prompts[index]);
-  }
-  if (kept.size() != wanted.size()) kept = json::array();
-  io::set_value(document, "/workload/concurrency", json(wanted));
-  if (!prompts.empty()) io::set_value(document, "/workload/num_prompts", kept);
-}
-
-}  // namespace
-
 io::ScenarioDocument scenario_of(const po::variables_map& values) {
   io::ScenarioDocument document = io::read_scenario(values["scenario"].as<std::string>());
   if (values.count("set") != 0) {
@@ -59,8 +31,8 @@ io::ScenarioDocument scenario_of(const po::variables_map& values) {
   }
   if (values.count("concurrency") != 0) {
     constexpr double kMost = 1e6;
-    set_concurrency(document, parse_numbers(values["concurrency"].as<std::string>(),
-                                            "--concurrency", 1.0, kMost));
+    io::set_concurrency(document, parse_numbers(values["concurrency"].as<std::string>(),
+                                                "--concurrency", 1.0, kMost));
   }
   return document;
 }

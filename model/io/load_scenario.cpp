@@ -262,6 +262,27 @@ void set_value(ScenarioDocument& document, const std::string& path, const std::s
   set_value(document, path, std::move(value));
 }
 
+void set_concurrency(ScenarioDocument& document, const std::vector<double>& wanted) {
+  static const json::json_pointer kConcurrency("/workload/concurrency");
+  static const json::json_pointer kPrompts("/workload/num_prompts");
+  const json before = document.value.value(kConcurrency, json::array());
+  const json prompts = document.value.value(kPrompts, json::array());
+  if (!before.is_array() || !prompts.is_array()) {
+    set_value(document, "/workload/concurrency", json(wanted));
+    return;
+  }
+  json kept = json::array();
+  for (double concurrency : wanted) {
+    const auto at = std::find(before.begin(), before.end(), json(concurrency));
+    const auto index = static_cast<std::size_t>(at - before.begin());
+    if (at == before.end() || index >= prompts.size()) continue;
+    kept.push_back(prompts[index]);
+  }
+  if (kept.size() != wanted.size()) kept = json::array();
+  set_value(document, "/workload/concurrency", json(wanted));
+  if (!prompts.empty()) set_value(document, "/workload/num_prompts", kept);
+}
+
 Deployment resolve_scenario(const ScenarioDocument& document, std::vector<std::string>& warnings,
                             CalibrationCache* cache) {
   std::vector<InputProblem> problems;

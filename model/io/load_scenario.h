@@ -27,6 +27,10 @@ ScenarioDocument read_scenario(const std::string& name);
 void set_value(ScenarioDocument& document, const std::string& path, const std::string& text);
 void set_value(ScenarioDocument& document, const std::string& path, nlohmann::json value);
 
+/// Sets the workload's concurrencies. The scenario's num_prompts belong to its own: they stay with
+/// those that are wanted, and are dropped when another one is.
+void set_concurrency(ScenarioDocument& document, const std::vector<double>& wanted);
+
 /// "PATH=VALUE" as given on a command line. Throws InputError without a '='.
 std::pair<std::string, std::string> split_assignment(const std::string& assignment);
 

@@ -172,6 +172,7 @@ SweepPlan make_sweep_plan(const ScenarioDocument& scenario, const std::vector<Sw
     if (name.empty()) plan.settings.push_back(axis);
     points *= static_cast<double>(axis.values.size());
   }
+  set_concurrency(plan.scenario, plan.concurrency);
   if (points > kMostPoints) {
     refuse("...", "makes " + std::to_string(points) + " points", "at most 1e10");
   }

@@ -2,15 +2,19 @@
 // command line prints, so both sides say the same.
 #include <pybind11/stl.h>
 
+#include <iterator>
 #include <optional>
 
 #include "model/errors.h"
 #include "model/explain_speculation.h"
 #include "model/explain_step.h"
+#include "model/io/load_case.h"
 #include "model/io/load_trace.h"
 #include "model/io/rank_levers.h"
+#include "model/io/serving_result_file.h"
 #include "model/io/write_explanations.h"
 #include "model/io/write_results.h"
+#include "model/io/write_validation.h"
 #include "python/bindings/bindings.h"
 
 namespace py = pybind11;
@@ -75,13 +79,14 @@ std::string target_text(const Scenario& scenario, double tokens_per_second) {
 
 std::string simulate_text(const Scenario& scenario, double concurrency, double requests_per_second,
                           const std::string& trace_file, std::int64_t num_requests,
-                          double length_ratio, const std::string& policy, std::uint64_t seed) {
+                          std::optional<double> length_ratio, const std::string& policy,
+                          std::uint64_t seed) {
   const Release release;
   const auto refuse = [](const char* name, const char* allowed) {
     return InputError({"call", name, "is out of range", allowed});
   };
   if (num_requests < 1 || num_requests > 10'000'000) throw refuse("num_requests", "1 to 10000000");
-  if (!(length_ratio > 0.0 && length_ratio <= 1.0)) {
+  if (length_ratio && !(*length_ratio > 0.0 && *length_ratio <= 1.0)) {
     throw refuse("length_ratio", "above 0, at most 1");
   }
   if (policy != "" && policy != "mixed" && policy != "prefill_first") {
@@ -91,7 +96,8 @@ std::string simulate_text(const Scenario& scenario, double concurrency, double r
   Traffic traffic;
   traffic.input_tokens = deployment.workload.input_tokens;
   traffic.output_tokens = deployment.workload.output_tokens;
-  traffic.length_ratio = length_ratio;
+  traffic.lengths =
+      length_ratio ? LengthSpread::uniform(*length_ratio) : deployment.workload.lengths;
   traffic.num_requests = num_requests;
   std::vector<TraceRequest> trace;
   if (!trace_file.empty()) {
@@ -115,6 +121,27 @@ std::string simulate_text(const Scenario& scenario, double concurrency, double r
   return io::to_json(simulate(deployment, traffic, options)).dump();
 }
 
+std::string validate_text(const std::vector<std::string>& files) {
+  const Release release;
+  CaseSet set;
+  std::vector<Score> scores;
+  for (const std::string& file : files) {
+    CaseSet one = io::load_cases(file);
+    std::move(one.cases.begin(), one.cases.end(), std::back_inserter(set.cases));
+    std::move(one.excluded.begin(), one.excluded.end(), std::back_inserter(set.excluded));
+    std::move(one.warnings.begin(), one.warnings.end(), std::back_inserter(set.warnings));
+  }
+  for (const Case& one : set.cases) {
+    for (Score& score : score_case(one)) scores.push_back(std::move(score));
+  }
+  return io::validation_json(scores, set).dump();
+}
+
+std::string import_text(const std::string& file) {
+  const Release release;
+  return io::serving_results_json(io::read_serving_results(file), file).dump();
+}
+
 }  // namespace
 
 void bind_analyses(py::module_& module) {
@@ -123,6 +150,8 @@ void bind_analyses(py::module_& module) {
   module.def("_explain_speculation", &speculation_texts);
   module.def("_explain_target", &target_text, py::call_guard<Release>());
   module.def("_simulate", &simulate_text);
+  module.def("_validate", &validate_text);
+  module.def("_import", &import_text);
 }
 
 }  // namespace fulcrum::python

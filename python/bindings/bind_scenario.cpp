@@ -85,8 +85,14 @@ Deployment at_concurrency(const Scenario& scenario, const std::vector<double>& c
                           "whole numbers from 1 to 1000000"});
       }
     }
+    // As io::set_concurrency: prompts stay with the scenario's own concurrencies.
+    std::vector<double> prompts;
+    for (double c : concurrency) {
+      if (const auto known = deployment.workload.prompts_at(c)) prompts.push_back(*known);
+    }
+    if (prompts.size() != concurrency.size()) prompts.clear();
     deployment.workload.concurrency = concurrency;
-    deployment.workload.num_prompts.clear();
+    deployment.workload.num_prompts = prompts;
   }
   return deployment;
 }
@@ -104,6 +110,12 @@ void bind_scenario(py::module_& module) {
              for (const auto& [path, text] : sets) {
                io::set_value(document, path, io::parse_json(text, path));
              }
+             return resolve(std::move(document));
+           })
+      .def("_with_concurrency",
+           [](const Scenario& self, const std::vector<double>& concurrency) {
+             io::ScenarioDocument document = self.document;
+             io::set_concurrency(document, concurrency);
              return resolve(std::move(document));
            })
       .def("_text", [](const Scenario& self) { return self.document.value.dump(); })

@@ -154,8 +154,16 @@ py::dict sweep_points(const Scenario& scenario, const Array& concurrency, const 
   std::vector<SweepPoint> points(count);
   for (std::size_t k = 0; k < count; ++k) points[k] = {c[k], i[k], o[k]};
   check_points(scenario.deployment, points);
+  // As io::set_concurrency: the scenario's num_prompts hold only where all points are its own.
+  Deployment deployment = scenario.deployment;
+  for (double point : std::span(c, count)) {
+    if (!deployment.workload.prompts_at(point)) {
+      deployment.workload.num_prompts.clear();
+      break;
+    }
+  }
   std::vector<SweepRow> rows(count);
-  SweepRunner(scenario.deployment, num_threads).run(points, rows);
+  SweepRunner(deployment, num_threads).run(points, rows);
   for (std::size_t k = 0; k < count; ++k) columns.set(k, rows[k]);
   return out;
 }

@@ -5,12 +5,13 @@ from typing import Any
 import pandas
 
 from . import calibrate as calibrate
-from .results import (Crossover as Crossover, GainCause as GainCause,
+from .results import (CaseScore as CaseScore, Crossover as Crossover, GainCause as GainCause,
                       KernelRoofline as KernelRoofline, Lever as Lever,
                       LeverRanking as LeverRanking, Quantiles as Quantiles,
                       RooflineBound as RooflineBound, Simulation as Simulation,
                       Speculation as Speculation, SpeculationPoint as SpeculationPoint,
-                      StepRoofline as StepRoofline, Target as Target, Waterfall as Waterfall,
+                      StepRoofline as StepRoofline, Target as Target,
+                      Validation as Validation, Waterfall as Waterfall,
                       WaterfallBar as WaterfallBar)
 from .sweep import (ArrayInterval as ArrayInterval, Sweep as Sweep, sweep as sweep,
                     sweep_points as sweep_points)
@@ -103,8 +104,10 @@ def explain_speculation(scenario: _Named, against: _Named | None = None,
 def explain_target(scenario: _Named, tokens_per_second: float) -> Target: ...
 def simulate(scenario: _Named, *, num_requests: int = 1000, concurrency: float | None = None,
              requests_per_second: float | None = None,
-             trace: str | os.PathLike[str] | None = None, length_ratio: float = 1.0,
+             trace: str | os.PathLike[str] | None = None, length_ratio: float | None = None,
              policy: str = "", seed: int = 1) -> Simulation: ...
+def validate(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Validation: ...
+def read_results(path: str | os.PathLike[str]) -> list[dict[str, Any]]: ...
 def scenario_names() -> list[str]: ...
 def hardware_names() -> list[str]: ...
 def kernel_set_names() -> list[str]: ...

@@ -4,8 +4,8 @@ import json
 import os
 
 from . import _fulcrum
-from .results import (Crossover, GainCause, Lever, LeverRanking, Quantiles, RooflineBound,
-                      Simulation, Speculation, SpeculationPoint, Target, Waterfall, WaterfallBar,
+from .results import (CaseScore, Crossover, GainCause, Lever, LeverRanking, Quantiles, RooflineBound,
+                      Simulation, Speculation, SpeculationPoint, Target, Validation, Waterfall, WaterfallBar,
                       from_json, interval)
 from .scenario import load
 
@@ -63,12 +63,12 @@ def explain_target(scenario, tokens_per_second):
 
 
 def simulate(scenario, *, num_requests=1000, concurrency=None, requests_per_second=None, trace=None,
-             length_ratio=1.0, policy="", seed=1):
+             length_ratio=None, policy="", seed=1):
     """Continuous batching request by request on one replica, with priced steps.
 
     Give one of `concurrency` (closed loop), `requests_per_second` (Poisson arrivals) or `trace`
-    (JSONL of arrivals and lengths). Lengths are uniform in [length_ratio, 2 - length_ratio] times
-    the scenario's.
+    (JSONL of arrivals and lengths). With `length_ratio` lengths are uniform in [ratio, 2 - ratio]
+    times the scenario's means; without, as the scenario says.
     """
     given = [x is not None for x in (concurrency, requests_per_second, trace)]
     if sum(given) != 1:
@@ -83,3 +83,22 @@ def simulate(scenario, *, num_requests=1000, concurrency=None, requests_per_seco
     for key in ("ttft_seconds", "tpot_seconds", "itl_seconds", "end_to_end_seconds"):
         out[key] = from_json(Quantiles, run[key])
     return from_json(Simulation, out)
+
+
+def validate(files):
+    """Predicted against measured for case files (JSONL): errors, coverage of intervals, shape."""
+    given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+    out = json.loads(_fulcrum._validate([os.fspath(path) for path in given]))
+    scores = [CaseScore(**{name: score.get(name, "") for name in ("panel", "split")},
+                        **{name: score[name] for name in (
+                            "id", "quantity", "concurrency", "measured", "ape", "covered",
+                            "kernel_set", "speculation", "hardware")},
+                        predicted=interval(score["predicted"]))
+              for score in out["cases"]]
+    return Validation(scores, out["summary"], out["excluded"], out)
+
+
+def read_results(path):
+    """What a benchmark client measured (sglang, vLLM, genai-perf, AIPerf, InferenceX result files),
+    as a list of dicts: schema fulcrum/serving-result/1."""
+    return json.loads(_fulcrum._import(os.fspath(path)))["results"]

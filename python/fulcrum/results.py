@@ -170,6 +170,34 @@ class Simulation:
     details: dict  #: the same as the program's JSON, with all it says
 
 
+@dataclass(frozen=True)
+class CaseScore:
+    """One measured quantity against its prediction."""
+    id: str
+    quantity: str
+    concurrency: float
+    predicted: Interval
+    measured: float
+    ape: float  #: |predicted / measured - 1|
+    covered: bool  #: measured within the 90 % interval
+    kernel_set: str
+    speculation: str
+    hardware: str
+    panel: str
+    split: str
+
+
+class Validation(list, _Pandas):
+    """Scores of all cases; `summary` holds mape, median_ape, bias, coverage, shape_error and n,
+    `excluded` what was left out and why."""
+
+    def __init__(self, scores, summary, excluded, details):
+        super().__init__(scores)
+        self.summary = summary
+        self.excluded = excluded
+        self.details = details
+
+
 def from_json(kind, value):
     """The fields of a dataclass out of a JSON object that may hold more."""
     return kind(**{field.name: value[field.name] for field in fields(kind)})
@@ -177,4 +205,4 @@ def from_json(kind, value):
 
 __all__ = ["Lever", "LeverRanking", "WaterfallBar", "Waterfall", "GainCause", "SpeculationPoint",
            "Crossover", "Speculation", "RooflineBound", "Target", "KernelRoofline", "StepRoofline",
-           "Quantiles", "Simulation", "asdict", "from_json", "interval"]
+           "Quantiles", "Simulation", "CaseScore", "Validation", "asdict", "from_json", "interval"]

@@ -28,11 +28,13 @@ def load(scenario="campaign-a", *, concurrency=None, **changes):
 
 def replace(scenario, *, concurrency=None, **changes):
     """The same scenario with values changed; keys as in `load`."""
-    sets = [(path, json.dumps(value)) for path, value in changes.items()]
+    changed = scenario
+    if changes:
+        changed = changed._with([(path, json.dumps(value)) for path, value in changes.items()])
     if concurrency is not None:
         values = [concurrency] if isinstance(concurrency, (int, float)) else list(concurrency)
-        sets.append(("/workload/concurrency", json.dumps(values)))
-    return scenario._with(sets)
+        changed = changed._with_concurrency(values)
+    return changed
 
 
 def to_dict(scenario):

@@ -38,7 +38,7 @@ def curves(sweeps, quantity, title, cases, scale=1.0):
         figure.add_scatter(x=x, y=mid, name=name, mode="lines", text=text,
                            line=dict(color=color, width=2),
                            hovertemplate="%{text}", legendgroup=name)
-        points = [c for c in cases if c.scenario == name and c.quantity == quantity]
+        points = [c.score for c in cases if c.scenario == name and c.score.quantity == quantity]
         if points:
             figure.add_scatter(x=[c.concurrency for c in points],
                                y=[c.measured * scale for c in points], mode="markers",
@@ -241,19 +241,19 @@ def memory(ledger):
 def validation(cases):
     """Predicted against measured, with the interval; on the line is right."""
     figure = _figure(440, legend=_legend_above())
-    for i, quantity in enumerate(dict.fromkeys(c.quantity for c in cases)):
-        group = [c for c in cases if c.quantity == quantity]
+    for i, quantity in enumerate(dict.fromkeys(c.score.quantity for c in cases)):
+        group = [c for c in cases if c.score.quantity == quantity]
         color = style.SERIES[i]
         figure.add_scatter(
-            x=[c.measured for c in group], y=[c.predicted.p50 for c in group], mode="markers",
+            x=[c.score.measured for c in group], y=[c.score.predicted.p50 for c in group], mode="markers",
             name=quantity.replace("_", " "), marker=dict(color=color, size=8),
             error_y=dict(type="data", symmetric=False, color=style.faded(color, 0.5), thickness=1,
-                         array=[c.predicted.p95 - c.predicted.p50 for c in group],
-                         arrayminus=[c.predicted.p50 - c.predicted.p05 for c in group]),
+                         array=[c.score.predicted.p95 - c.score.predicted.p50 for c in group],
+                         arrayminus=[c.score.predicted.p50 - c.score.predicted.p05 for c in group]),
             hoverinfo="text",
-            hovertext=[f"{c.id}<br>C={c.concurrency:g}: measured {c.measured:.4g}, predicted "
-                       f"{c.predicted.p50:.4g}<br>{c.source}" for c in group])
-    both = [v for c in cases for v in (c.measured, c.predicted.p50)]
+            hovertext=[f"{c.score.id}<br>C={c.score.concurrency:g}: measured {c.score.measured:.4g}, predicted "
+                       f"{c.score.predicted.p50:.4g}<br>{c.source}" for c in group])
+    both = [v for c in cases for v in (c.score.measured, c.score.predicted.p50)]
     ends = [min(both) / 1.3, max(both) * 1.3]
     figure.add_scatter(x=ends, y=ends, mode="lines", name="right", hoverinfo="skip",
                        line=dict(color="#8a919b", dash="dash", width=1))

@@ -115,14 +115,14 @@ def _overview(page, scenarios, cases):
     page.add("</section>")
 
 
-def _validation(page, cases, excluded):
+def _validation(page, cases, excluded, summary):
     if not cases and not excluded:
         return
     page.add('<section id="validation"><h2>Predicted and measured</h2>')
     if cases:
         page.plot("scatter", f"{len(cases)} measured values", {"": figures.validation(cases)},
                   "No prediction was fitted to these.")
-    page.add(tables.cases(cases, excluded) + "</section>")
+    page.add(tables.cases(cases, excluded, summary) + "</section>")
 
 
 def write(scenarios, output="report.html", *, concurrency=None, cases=()):
@@ -135,12 +135,12 @@ def write(scenarios, output="report.html", *, concurrency=None, cases=()):
     names = [scenario.name for scenario in loaded]
     if len(set(names)) != len(names):
         raise InputError("report: two scenarios have the same name (allowed: each once)")
-    known, excluded = measured_cases.read(cases)
+    known, excluded, totals = measured_cases.read(cases)
     page = _Page()
     _overview(page, loaded, known)
     for number, scenario in enumerate(loaded):
         _scenario_section(page, number, scenario)
-    _validation(page, known, excluded)
+    _validation(page, known, excluded, totals)
     text = _document(page, loaded)
     temporary = pathlib.Path(f"{os.fspath(output)}.part")
     temporary.write_text(text, encoding="utf-8")

@@ -116,16 +116,22 @@ def provenance(scenario, prediction):
     return text
 
 
-def cases(shown, excluded):
+def cases(shown, excluded, summary):
     """Predicted and measured, and what was left out and why."""
-    rows = [[html.escape(c.id), c.quantity.replace("_", " "), f"{c.concurrency:g}",
-             f"{c.measured:.4g}", f"<b>{c.predicted.p50:.4g}</b> <small>{c.predicted.p05:.4g} - "
-             f"{c.predicted.p95:.4g}</small>",
-             style.percent(abs(c.predicted.p50 - c.measured) / c.measured), _source(c.source)]
+    rows = [[html.escape(c.score.id), c.score.quantity.replace("_", " "), f"{c.score.concurrency:g}",
+             f"{c.score.measured:.4g}", f"<b>{c.score.predicted.p50:.4g}</b> <small>{c.score.predicted.p05:.4g} - "
+             f"{c.score.predicted.p95:.4g}</small>",
+             style.percent(c.score.ape), _source(c.source)]
             for c in shown]
     text = ""
+    if summary.get("n"):
+        shape = summary["shape_error"]
+        text = (f"<p>{summary['n']} values: mean error {style.percent(summary['mape'])}, median "
+                f"{style.percent(summary['median_ape'])}, {style.percent(summary['coverage'])} inside "
+                "their 90 % interval" + (f", shape error {style.percent(shape)}" if shape is not None
+                                         else "") + ".</p>")
     if rows:
-        text = _details("Cases", _table(["case", "quantity", "C", "measured", "predicted", "error",
+        text += _details("Cases", _table(["case", "quantity", "C", "measured", "predicted", "error",
                                          "source"], rows, {"C", "measured", "predicted", "error"}))
     if excluded:
         text += _details(f"{len(excluded)} left out", "<ul>" + "".join(

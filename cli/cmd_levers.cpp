@@ -63,7 +63,7 @@ void print_portfolio(const io::LeverPortfolio& plan, const TerminalStyle& style)
 void print_results(const std::vector<LeverResult>& results, const TerminalStyle& style) {
   std::vector<std::string> without_effect;
   std::vector<std::string> do_not_fit;
-  Table table({{"lever", Align::kLeft},
+  Table table({{"lever", Align::kLeft, true},
                {"gain"},
                {"5 - 95 %", Align::kLeft},
                {"ceiling"},

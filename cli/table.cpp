@@ -49,19 +49,22 @@ TerminalStyle TerminalStyle::of_stdout() {
   TerminalStyle style;
   const bool terminal = isatty(STDOUT_FILENO) == 1;
   const char* no_colour = std::getenv("NO_COLOR");
-  style.colour = terminal && (no_colour == nullptr || *no_colour == '\0');
+  const char* kind = std::getenv("TERM");
+  style.colour = terminal && (no_colour == nullptr || *no_colour == '\0') &&
+                 (kind == nullptr || std::strcmp(kind, "dumb") != 0);
   const char* locale = std::getenv("LC_ALL");
   if (locale == nullptr || *locale == '\0') locale = std::getenv("LC_CTYPE");
   if (locale == nullptr || *locale == '\0') locale = std::getenv("LANG");
   style.unicode = locale != nullptr && (std::strstr(locale, "UTF-8") != nullptr ||
                                         std::strstr(locale, "utf8") != nullptr);
-  if (const char* columns = std::getenv("COLUMNS"); columns != nullptr) {
-    const long stated = std::strtol(columns, nullptr, 10);
-    if (stated >= 40 && stated <= 1000) style.width = static_cast<int>(stated);
-  }
   winsize size{};
   if (terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) {
     style.width = size.ws_col;
+  }
+  // Set by hand it wins over what the terminal says: shells do not export it.
+  if (const char* columns = std::getenv("COLUMNS"); columns != nullptr) {
+    const long stated = std::strtol(columns, nullptr, 10);
+    if (stated >= 40 && stated <= 1000) style.width = static_cast<int>(stated);
   }
   return style;
 }
@@ -75,8 +78,9 @@ void Table::print(std::ostream& out, const TerminalStyle& style) const {
   }
   std::size_t total = 2 * (columns_.size() - 1);
   for (std::size_t width : widths) total += width;
-  for (std::size_t i = 0; i < columns_.size(); ++i) {
-    constexpr std::size_t kNarrowest = 12;
+  // The last column first: names that start a line are the last to be cut.
+  for (std::size_t i = columns_.size(); i-- > 0;) {
+    constexpr std::size_t kNarrowest = 10;
     const auto limit = static_cast<std::size_t>(style.width);
     if (!columns_[i].shrinks || total <= limit || widths[i] <= kNarrowest) continue;
     const std::size_t less = std::min(total - limit, widths[i] - kNarrowest);

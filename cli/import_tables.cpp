@@ -7,6 +7,7 @@
 #include "cli/output_file.h"
 #include "cli/table.h"
 #include "model/errors.h"
+#include "model/io/valid_text.h"
 
 namespace fulcrum::cli {
 
@@ -56,7 +57,7 @@ int show_tables(const std::vector<calibrate::io::ImportedTable>& imported,
   }
   if (values["json"].as<bool>()) {
     std::cout << nlohmann::ordered_json{{"schema", "fulcrum/kernel-tables/1"},
-                                        {"source", source},
+                                        {"source", io::valid_utf8(source)},
                                         {"tables", std::move(list)}}
                      .dump(1)
               << '\n';

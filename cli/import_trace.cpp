@@ -186,6 +186,29 @@ void print_comparison(const std::vector<calibrate::OpComparison>& comparison,
   table.print(std::cout, style);
 }
 
+/// What several ranks say together: a collective ends for all when the last rank joins, so its time
+/// on the rank that waits least is the transfer, and the rest of the others' is waiting.
+void print_ranks(const std::vector<calibrate::StepProfile>& profiles) {
+  double shortest = 0.0;
+  double longest = 0.0;
+  std::size_t num_with = 0;
+  for (const calibrate::StepProfile& profile : profiles) {
+    double seconds = 0.0;
+    for (const auto& total : calibrate::totals_by_op(profile.lines)) {
+      if (total.family == OpFamily::kCollective) seconds += total.busy_seconds;
+    }
+    if (seconds <= 0.0) continue;
+    shortest = num_with == 0 ? seconds : std::min(shortest, seconds);
+    longest = std::max(longest, seconds);
+    ++num_with;
+  }
+  if (num_with < 2) return;
+  std::cout << "\n"
+            << num_with << " ranks: collectives take " << format_seconds(shortest)
+            << " a step on the rank that waits least, " << format_seconds(longest)
+            << " on the one that waits most\n";
+}
+
 nlohmann::ordered_json comparison_json(const std::vector<calibrate::OpComparison>& comparison) {
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
   for (const calibrate::OpComparison& c : comparison) {
@@ -274,6 +297,7 @@ int show_profiles(const std::vector<calibrate::StepProfile>& profiles, const std
               << " at C=" << format_count(values["concurrency"].as<double>()) << ":\n";
     print_comparison(calibrate::compare(profiles[i], reference->point.breakdown), style);
   }
+  print_ranks(profiles);
   return 0;
 }
 

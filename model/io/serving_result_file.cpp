@@ -4,6 +4,7 @@
 #include "model/io/import/import_json.h"
 #include "model/io/import/serving_formats.h"
 #include "model/io/json_reader.h"
+#include "model/io/valid_text.h"
 
 namespace fulcrum::io {
 namespace {
@@ -67,7 +68,7 @@ ordered_json serving_results_json(const std::vector<ServingResult>& results,
                                   const std::string& source) {
   ordered_json list = ordered_json::array();
   for (const ServingResult& result : results) list.push_back(result_json(result));
-  return {{"schema", kSchema}, {"source", source}, {"results", std::move(list)}};
+  return {{"schema", kSchema}, {"source", valid_utf8(source)}, {"results", std::move(list)}};
 }
 
 std::vector<ServingResult> parse_serving_results(const json& document, const std::string& file) {

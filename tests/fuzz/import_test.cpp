@@ -1,5 +1,5 @@
 // Fixtures of `fulcrum import`, damaged by a seeded generator, are read or refused with an
-// InputError that says where. FULCRUM_FUZZ_RUNS sets the variants per parser (default 3000);
+// InputError that says where. FULCRUM_FUZZ_RUNS sets the variants per parser (default 500);
 // tests/fuzz/import_fuzzer.cpp explores further under libFuzzer.
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ std::vector<std::string> seeds_of(const ImportParser& parser) {
 
 std::size_t num_runs() {
   const char* runs = std::getenv("FULCRUM_FUZZ_RUNS");
-  return runs != nullptr ? std::strtoull(runs, nullptr, 10) : 3000;
+  return runs != nullptr ? std::strtoull(runs, nullptr, 10) : 500;
 }
 
 /// True when the parser read the bytes; a wrong kind of failure fails the test.

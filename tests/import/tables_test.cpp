@@ -71,6 +71,13 @@ TEST(NcclTests, OldOutputUnderMpiNamesItsCollectiveByItsBandwidths) {
   EXPECT_EQ(nccl("nccl_tests_2_0_mpi.txt", "all_gather").rows[0][0], "all_gather");
 }
 
+// Found by libFuzzer: a version that no integer holds.
+TEST(NcclTests, AbsurdVersionsAreUnknown) {
+  nlohmann::json document = json_of("nccl_tests_2_17.json");
+  document["nccl_version"] = 1e17;
+  EXPECT_EQ(read_nccl_json(document, "x.json", "").engine_version, "");
+}
+
 TEST(NcclTests, JsonSaysTheSame) {
   const ImportedTable table = read_nccl_json(json_of("nccl_tests_2_17.json"), "x.json", "");
   EXPECT_EQ(table.engine_version, "2.29.2");

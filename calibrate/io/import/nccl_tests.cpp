@@ -72,8 +72,8 @@ std::string operation_in(std::string_view text) {
 
 /// 22809 -> "2.28.9" (nccl.h, NCCL_VERSION since 2.9).
 std::string version_text(double code) {
+  if (!(code >= 10'000.0 && code <= 999'999.0)) return {};
   const auto number = static_cast<long>(code);
-  if (number < 10'000 || number > 999'999) return {};
   return std::to_string(number / 10'000) + "." + std::to_string(number / 100 % 100) + "." +
          std::to_string(number % 100);
 }

@@ -6,6 +6,7 @@
 #include "model/errors.h"
 #include "model/io/import/record_reader.h"
 #include "model/io/import/text_lines.h"
+#include "model/io/valid_text.h"
 
 namespace fulcrum::calibrate::io {
 namespace {
@@ -183,7 +184,7 @@ ordered_json nvbench_json(const NvbenchResult& result, const std::string& source
     states.push_back(std::move(one));
   }
   return {{"schema", "fulcrum/microbenchmark/1"},
-          {"source", source},
+          {"source", fulcrum::io::valid_utf8(source)},
           {"num_skipped", result.num_skipped},
           {"states", std::move(states)}};
 }

@@ -6,6 +6,7 @@
 #include "model/errors.h"
 #include "model/io/import/record_reader.h"
 #include "model/io/import/text_lines.h"
+#include "model/io/valid_text.h"
 
 namespace fulcrum::calibrate::io {
 namespace {
@@ -76,10 +77,10 @@ TunedConfig read_tuned_config(const json& document, const std::string& file) {
   config.n = size_in_name(name, "N");
   config.k = size_in_name(name, "K");
   config.num_experts = size_in_name(name, "E");
-  config.device_name = part_of_name(name, "device_name");
+  config.device_name = fulcrum::io::valid_utf8(part_of_name(name, "device_name"));
   std::replace(config.device_name.begin(), config.device_name.end(), '_', ' ');
   config.hardware = hardware_of_label(config.device_name);
-  config.dtype = part_of_name(name, "dtype");
+  config.dtype = fulcrum::io::valid_utf8(part_of_name(name, "dtype"));
   config.block_shape = numbers_in(part_of_name(name, "block_shape"));
   std::vector<InputProblem> problems;
   if (!config.n || (!config.k && !config.num_experts)) {
@@ -117,7 +118,8 @@ TunedConfig read_tuned_config(const json& document, const std::string& file) {
 }
 
 ordered_json tuned_config_json(const TunedConfig& config, const std::string& source) {
-  ordered_json out = {{"schema", "fulcrum/tuned-config/1"}, {"source", source}};
+  ordered_json out = {{"schema", "fulcrum/tuned-config/1"},
+                      {"source", fulcrum::io::valid_utf8(source)}};
   if (config.n) out["n"] = *config.n;
   if (config.k) out["k"] = *config.k;
   if (config.num_experts) out["num_experts"] = *config.num_experts;

@@ -255,7 +255,8 @@ std::vector<ScenarioChange> scenario_changes(const ServerLog& log,
                                              std::vector<std::string>& notes) {
   std::vector<ScenarioChange> changes{{"/engine/kind", log.engine}};
   const auto whole = [&](const char* pointer, const std::optional<double>& x) {
-    if (x && *x >= 1.0) changes.push_back({pointer, static_cast<std::int64_t>(*x)});
+    if (x && *x >= 1.0 && *x <= kLargestValue)
+      changes.push_back({pointer, static_cast<std::int64_t>(*x)});
   };
   whole("/tensor_parallel", log.tensor_parallel);
   whole("/num_gpus", log.tensor_parallel);
@@ -327,7 +328,7 @@ nlohmann::ordered_json server_log_json(const ServerLog& log, const std::string& 
   number("peak_running_requests", log.peak_running_requests);
   number("accept_length", log.accept_length);
   return {{"schema", "fulcrum/scenario-patch/1"},
-          {"source", source},
+          {"source", valid_utf8(source)},
           {"set", std::move(set)},
           {"facts", std::move(facts)},
           {"notes", notes}};

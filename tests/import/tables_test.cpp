@@ -78,6 +78,20 @@ TEST(NcclTests, AbsurdVersionsAreUnknown) {
   EXPECT_EQ(read_nccl_json(document, "x.json", "").engine_version, "");
 }
 
+// Found by mutation: a line that ends where the version should follow.
+TEST(NcclTests, MissingVersionsAreUnknown) {
+  const std::string text =
+      "# nccl-tests version 2.17.6 nccl-library=\n# Collective test starting: all_reduce_perf\n"
+      "#  Rank  0 Group  0 Pid 1 on host device  0 [0x01] NVIDIA H200\n"
+      "#  Rank  1 Group  0 Pid 1 on host device  1 [0x02] NVIDIA H200\n"
+      "#  size  count  type  redop  root  time  algbw  busbw  #wrong\n"
+      "  1024  512  half  sum  -1  20.0  0.05  0.05  0\n";
+  ByteSource source = ByteSource::from_memory(text, "memory");
+  const ImportedTable table = read_nccl_text(source, "");
+  EXPECT_EQ(table.engine_version, "");
+  EXPECT_EQ(table.rows.size(), 1U);
+}
+
 TEST(NcclTests, JsonSaysTheSame) {
   const ImportedTable table = read_nccl_json(json_of("nccl_tests_2_17.json"), "x.json", "");
   EXPECT_EQ(table.engine_version, "2.29.2");

@@ -204,7 +204,9 @@ ImportedTable read_nccl_text(fulcrum::io::ByteSource& source, const std::string&
       if (starting != std::string::npos) run.operation = operation_in(line.substr(starting));
       const std::size_t library = line.find("nccl-library=");
       if (library != std::string::npos) {
-        const auto code = number_of(words(line.substr(library + 13)).front());
+        const std::vector<std::string_view> rest =
+            words(std::string_view(line).substr(library + 13));
+        const auto code = rest.empty() ? std::nullopt : number_of(rest.front());
         if (code) run.version = version_text(*code);
       }
       return true;

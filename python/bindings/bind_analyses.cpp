@@ -8,6 +8,7 @@
 #include "model/errors.h"
 #include "model/explain_speculation.h"
 #include "model/explain_step.h"
+#include "model/io/json_reader.h"
 #include "model/io/load_case.h"
 #include "model/io/load_trace.h"
 #include "model/io/rank_levers.h"
@@ -137,6 +138,33 @@ std::string validate_text(const std::vector<std::string>& files) {
   return io::validation_json(scores, set).dump();
 }
 
+/// Measurements from a file, or from the JSON text of one "measured" object.
+std::vector<Measured> measured_of(const std::string& path, const std::string& text,
+                                  std::vector<std::string>& warnings) {
+  if (!path.empty()) return io::load_measured(path, warnings);
+  return {io::parse_measured(io::parse_json(text, "measured"), "measured", "", warnings)};
+}
+
+std::vector<std::string> check_texts(const Scenario& scenario, const std::string& path,
+                                     const std::string& text) {
+  const Release release;
+  std::vector<std::string> warnings;
+  std::vector<std::string> out;
+  for (const Measured& one : measured_of(path, text, warnings)) {
+    out.push_back(io::check_json(check(scenario.deployment, one)).dump());
+  }
+  return out;
+}
+
+std::string check_pair_text(const Scenario& a, const std::string& measured_a, const Scenario& b,
+                            const std::string& measured_b) {
+  const Release release;
+  std::vector<std::string> warnings;
+  const Measured first = measured_of("", measured_a, warnings).front();
+  const Measured second = measured_of("", measured_b, warnings).front();
+  return io::check_json(check_pair({a.deployment, first}, {b.deployment, second})).dump();
+}
+
 std::string import_text(const std::string& file) {
   const Release release;
   return io::serving_results_json(io::read_serving_results(file), file).dump();
@@ -151,6 +179,8 @@ void bind_analyses(py::module_& module) {
   module.def("_explain_target", &target_text, py::call_guard<Release>());
   module.def("_simulate", &simulate_text);
   module.def("_validate", &validate_text);
+  module.def("_check", &check_texts);
+  module.def("_check_pair", &check_pair_text);
   module.def("_import", &import_text);
 }
 

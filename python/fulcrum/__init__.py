@@ -16,10 +16,10 @@ their unit (`tpot_seconds`, `dram_bytes`); an `Interval` holds the 5, 50 and 95 
 from . import calibrate
 from ._fulcrum import (BreakdownLine, InputError, Interval, Prediction, PredictionPoint, Scenario,
                        __version__, data_dir)
-from .analyses import (explain_speculation, explain_step, explain_target, levers, read_results,
-                       simulate, validate)
+from .analyses import (check, check_pair, explain_speculation, explain_step, explain_target, levers,
+                       read_results, simulate, validate)
 from .prediction import predict, step_roofline
-from .results import (CaseScore, Crossover, GainCause, KernelRoofline, Lever, LeverRanking, Quantiles,
+from .results import (CaseScore, CheckReport, Crossover, Finding, GainCause, KernelRoofline, Lever, LeverRanking, Quantiles,
                       RooflineBound, Simulation, Speculation, SpeculationPoint, StepRoofline, Target,
                       Validation, Waterfall, WaterfallBar)
 from .scenario import (acceptance_names, hardware_names, kernel_set_names, lever_names, load,
@@ -27,10 +27,11 @@ from .scenario import (acceptance_names, hardware_names, kernel_set_names, lever
 from .sweep import ArrayInterval, Sweep, sweep, sweep_points
 
 __all__ = [
-    "ArrayInterval", "BreakdownLine", "CaseScore", "Crossover", "GainCause", "InputError", "Interval",
+    "ArrayInterval", "BreakdownLine", "CaseScore", "CheckReport", "Crossover", "Finding", "GainCause", "InputError", "Interval",
     "KernelRoofline", "Lever", "LeverRanking", "Prediction", "PredictionPoint", "Quantiles",
     "RooflineBound", "Scenario", "Simulation", "Speculation", "SpeculationPoint", "StepRoofline",
-    "Sweep", "Target", "Validation", "Waterfall", "WaterfallBar", "__version__", "acceptance_names", "calibrate",
+    "Sweep", "Target", "Validation", "Waterfall", "WaterfallBar", "__version__", "acceptance_names", "calibrate", "check",
+    "check_pair",
     "data_dir", "explain_speculation", "explain_step", "explain_target", "hardware_names",
     "kernel_set_names", "lever_names", "levers", "load", "predict", "read_results", "scenario_names", "simulate",
     "step_roofline", "sweep", "sweep_points", "validate",

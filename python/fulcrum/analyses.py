@@ -4,7 +4,7 @@ import json
 import os
 
 from . import _fulcrum
-from .results import (CaseScore, Crossover, GainCause, Lever, LeverRanking, Quantiles, RooflineBound,
+from .results import (CaseScore, CheckReport, Crossover, Finding, GainCause, Lever, LeverRanking, Quantiles, RooflineBound,
                       Simulation, Speculation, SpeculationPoint, Target, Validation, Waterfall, WaterfallBar,
                       from_json, interval)
 from .scenario import load
@@ -102,3 +102,28 @@ def read_results(path):
     """What a benchmark client measured (sglang, vLLM, genai-perf, AIPerf, InferenceX result files),
     as a list of dicts: schema fulcrum/serving-result/1."""
     return json.loads(_fulcrum._import(os.fspath(path)))["results"]
+
+
+def _report(text):
+    out = json.loads(text)
+    return CheckReport(out["verdict"], [from_json(Finding, {"measured": None, "limit": None, **one})
+                                        for one in out["findings"]])
+
+
+def check(scenario, measured):
+    """Is a measurement possible, plausible, comparable? One CheckReport per measurement.
+
+    `measured` is a dict with the keys of a case's "measured" object and its `concurrency`, or a
+    file: a case file, or the result of a benchmark client.
+    """
+    if isinstance(measured, dict):
+        texts = _fulcrum._check(load(scenario), "", json.dumps(measured))
+    else:
+        texts = _fulcrum._check(load(scenario), os.fspath(measured), "")
+    return [_report(text) for text in texts]
+
+
+def check_pair(scenario_a, measured_a, scenario_b, measured_b):
+    """Whether B against A says something about the lever between them; measurements as dicts."""
+    return _report(_fulcrum._check_pair(load(scenario_a), json.dumps(measured_a), load(scenario_b),
+                                        json.dumps(measured_b)))

@@ -171,6 +171,23 @@ class Simulation:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """One rule that a measurement meets or breaks."""
+    verdict: str  #: impossible, implausible, not_comparable, cannot_tell or plausible
+    rule: str
+    text: str
+    measured: float | None
+    limit: float | None  #: what the rule allows, in the unit of `measured`
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """The worst verdict, and all findings, the worst first."""
+    verdict: str
+    findings: list
+
+
+@dataclass(frozen=True)
 class CaseScore:
     """One measured quantity against its prediction."""
     id: str
@@ -205,4 +222,4 @@ def from_json(kind, value):
 
 __all__ = ["Lever", "LeverRanking", "WaterfallBar", "Waterfall", "GainCause", "SpeculationPoint",
            "Crossover", "Speculation", "RooflineBound", "Target", "KernelRoofline", "StepRoofline",
-           "Quantiles", "Simulation", "CaseScore", "Validation", "asdict", "from_json", "interval"]
+           "Quantiles", "Simulation", "CaseScore", "CheckReport", "Finding", "Validation", "asdict", "from_json", "interval"]

@@ -118,6 +118,30 @@ class SameNumbers(unittest.TestCase):
         self.assertEqual(list(listed.tpot_seconds.p50), list(mine.tpot_seconds.p50[-20:]))
 
 
+    def test_check(self):
+        measured = {"concurrency": 16, "output_tokens_per_second": 23.0}
+        report = fulcrum.check("campaign-stock", measured)[0]
+        expected = program("check", "campaign-stock", "-m", "output_tokens_per_second=23", "-m",
+                           "concurrency=16")
+        self.assertIn(report.verdict, json.dumps(expected))
+        for finding in report.findings:
+            self.assertIn(json.dumps(finding.text)[1:-1], json.dumps(expected))
+        beyond = fulcrum.check("campaign-stock", {**measured, "output_tokens_per_second": 1e6})[0]
+        self.assertEqual(beyond.verdict, "impossible")
+
+    def test_validate(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "cases.jsonl"
+            path.write_text(json.dumps({"id": "x", "scenario": "campaign-a", "concurrency": 8,
+                                        "measured": {"output_tokens_per_second": 25.0},
+                                        "source": "made up for this test"}))
+            self.assertEqual(fulcrum.validate(path).details, program("validate", path))
+
+    def test_read_results(self):
+        path = SOURCE / "tests/import/fixtures/sglang_0_5.jsonl"
+        self.assertEqual(fulcrum.read_results(path), program("import", path)["results"])
+
+
 class Calibrate(unittest.TestCase):
 
     def test_score_is_the_programs(self):

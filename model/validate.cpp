@@ -27,6 +27,8 @@ void play_benchmark(const Deployment& deployment, double concurrency, double num
   const double replicas = std::max(1.0, std::min(deployment.replicas(), concurrency));
   Traffic traffic;
   traffic.concurrency = std::max(1.0, std::round(concurrency / replicas));
+  // So many clients never leave the ramp of a bounded run: the steady state has to do.
+  if (traffic.concurrency * deployment.workload.output_tokens > kMostTokens) return;
   traffic.input_tokens = deployment.workload.input_tokens;
   traffic.output_tokens = deployment.workload.output_tokens;
   traffic.lengths =

@@ -1,0 +1,271 @@
+#include "replay/step/runner.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <functional>
+
+#include "kernels/common/check.h"
+#include "kernels/common/formats.h"
+#include "replay/statistics.h"
+
+namespace fulcrum::replay {
+namespace {
+
+class Stream {
+ public:
+  Stream() { FULCRUM_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+  ~Stream() { (void)cudaStreamDestroy(stream_); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  operator cudaStream_t() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+class CapturedGraph {
+ public:
+  CapturedGraph(cudaStream_t stream, const std::function<void()>& enqueue) {
+    FULCRUM_CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    cudaGraph_t graph = nullptr;
+    try {
+      enqueue();
+    } catch (...) {
+      (void)cudaStreamEndCapture(stream, &graph);
+      if (graph != nullptr) (void)cudaGraphDestroy(graph);
+      throw;
+    }
+    FULCRUM_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
+    const cudaError_t code = cudaGraphInstantiate(&executable_, graph, 0);
+    (void)cudaGraphDestroy(graph);
+    FULCRUM_CUDA_CHECK(code);
+  }
+  ~CapturedGraph() { (void)cudaGraphExecDestroy(executable_); }
+  CapturedGraph(const CapturedGraph&) = delete;
+  CapturedGraph& operator=(const CapturedGraph&) = delete;
+  void replay(cudaStream_t stream) const {
+    FULCRUM_CUDA_CHECK(cudaGraphLaunch(executable_, stream));
+    FULCRUM_CUDA_CHECK(cudaStreamSynchronize(stream));
+  }
+
+ private:
+  cudaGraphExec_t executable_ = nullptr;
+};
+
+class EventList {
+ public:
+  explicit EventList(std::size_t size) : events_(size) {
+    for (cudaEvent_t& event : events_) FULCRUM_CUDA_CHECK(cudaEventCreate(&event));
+  }
+  ~EventList() {
+    for (cudaEvent_t event : events_) (void)cudaEventDestroy(event);
+  }
+  EventList(const EventList&) = delete;
+  EventList& operator=(const EventList&) = delete;
+  void record(std::size_t i, cudaStream_t stream) {
+    FULCRUM_CUDA_CHECK(cudaEventRecordWithFlags(events_[i], stream, cudaEventRecordExternal));
+  }
+  double seconds(std::size_t from, std::size_t to) const {
+    float milliseconds = 0;
+    FULCRUM_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, events_[from], events_[to]));
+    return 1e-3 * static_cast<double>(milliseconds);
+  }
+
+ private:
+  std::vector<cudaEvent_t> events_;
+};
+
+struct Outputs {
+  std::vector<std::int32_t> tokens;
+  std::vector<std::uint16_t> residual;
+  std::vector<float> logits;
+
+  explicit Outputs(const StepRank& rank)
+      : tokens(rank.sampled()), residual(rank.residual()), logits(rank.logits()) {}
+  bool same_bits(const Outputs& other) const {
+    const auto equal = [](const auto& a, const auto& b) {
+      return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0;
+    };
+    return equal(tokens, other.tokens) && equal(residual, other.residual) &&
+           equal(logits, other.logits);
+  }
+  std::string not_finite() const {
+    if (std::ranges::any_of(residual, [](std::uint16_t code) {
+          return !std::isfinite(kernels::decode_bf16(code));
+        })) {
+      return "residual";
+    }
+    if (std::ranges::any_of(logits, [](float value) { return !std::isfinite(value); })) {
+      return "logits";
+    }
+    return "";
+  }
+};
+
+double median_of(std::vector<double> values) { return summarize(values).median_seconds; }
+
+constexpr std::size_t kEmptyIntervals = 32;
+constexpr int kInstrumentedReplays = 7;
+
+// Serial by construction: events between branches would order them.
+void measure_ops_in_step(StepRank& rank, const std::vector<ScheduledOp>& schedule,
+                         cudaStream_t stream, StepMeasurement& result) {
+  const std::size_t n = schedule.size();
+  EventList events(n + 1 + kEmptyIntervals);
+  std::vector<bool> launched(n);
+  const CapturedGraph graph(stream, [&] {
+    for (std::size_t i = 0; i < n; ++i) {
+      events.record(i, stream);
+      launched[i] = rank.launch(schedule[i], stream);
+    }
+    for (std::size_t i = n; i < n + 1 + kEmptyIntervals; ++i) events.record(i, stream);
+  });
+  graph.replay(stream);
+  std::vector<double> whole, empty;
+  std::vector<std::vector<double>> per_op(rank.graph().ops.size());
+  for (int replay = 0; replay < kInstrumentedReplays; ++replay) {
+    graph.replay(stream);
+    whole.push_back(events.seconds(0, n));
+    empty.push_back(events.seconds(n, n + kEmptyIntervals) / kEmptyIntervals);
+    std::vector<double> seconds(per_op.size(), 0.0);
+    for (std::size_t i = 0; i < n; ++i) {
+      if (launched[i]) seconds[schedule[i].op] += events.seconds(i, i + 1) - empty.back();
+    }
+    for (std::size_t op = 0; op < per_op.size(); ++op) per_op[op].push_back(seconds[op]);
+  }
+  result.instrumented_seconds = median_of(whole);
+  result.event_seconds = median_of(empty);
+  std::vector<double> executions(per_op.size(), 0.0);
+  for (std::size_t i = 0; i < n; ++i) {
+    if (launched[i] && schedule[i].part == 0) executions[schedule[i].op] += 1.0;
+  }
+  for (std::size_t op = 0; op < per_op.size(); ++op) {
+    if (executions[op] > 0.0) {
+      result.ops.push_back({op, executions[op], std::max(0.0, median_of(per_op[op]))});
+    }
+  }
+}
+
+}  // namespace
+
+StepStreams::StepStreams() {
+  FULCRUM_CUDA_CHECK(cudaEventCreateWithFlags(&fork, cudaEventDisableTiming));
+  for (int i = 1; i < kMaxBranches; ++i) {
+    FULCRUM_CUDA_CHECK(cudaStreamCreateWithFlags(&branch[i], cudaStreamNonBlocking));
+    FULCRUM_CUDA_CHECK(cudaEventCreateWithFlags(&join[i], cudaEventDisableTiming));
+  }
+}
+
+StepStreams::~StepStreams() {
+  if (fork != nullptr) (void)cudaEventDestroy(fork);
+  for (int i = 1; i < kMaxBranches; ++i) {
+    if (branch[i] != nullptr) (void)cudaStreamDestroy(branch[i]);
+    if (join[i] != nullptr) (void)cudaEventDestroy(join[i]);
+  }
+}
+
+void enqueue_step(StepRank& rank, const std::vector<ScheduledOp>& schedule, cudaStream_t stream,
+                  StepStreams* side) {
+  for (std::size_t i = 0; i < schedule.size();) {
+    const Segment segment = schedule[i].segment;
+    if (segment == Segment::kSerial || side == nullptr) {
+      rank.launch(schedule[i++], stream);
+      continue;
+    }
+    std::size_t end = i;
+    bool used[StepStreams::kMaxBranches] = {};
+    for (; end < schedule.size() && schedule[end].segment == segment &&
+           schedule[end].layer == schedule[i].layer;
+         ++end) {
+      used[schedule[end].branch] = true;
+    }
+    FULCRUM_CUDA_CHECK(cudaEventRecord(side->fork, stream));
+    for (int b = 1; b < StepStreams::kMaxBranches; ++b) {
+      if (used[b]) FULCRUM_CUDA_CHECK(cudaStreamWaitEvent(side->branch[b], side->fork));
+    }
+    for (; i < end; ++i) {
+      const int b = schedule[i].branch;
+      rank.launch(schedule[i], b == 0 ? stream : side->branch[b]);
+    }
+    for (int b = 1; b < StepStreams::kMaxBranches; ++b) {
+      if (!used[b]) continue;
+      FULCRUM_CUDA_CHECK(cudaEventRecord(side->join[b], side->branch[b]));
+      FULCRUM_CUDA_CHECK(cudaStreamWaitEvent(stream, side->join[b]));
+    }
+  }
+}
+
+StepMeasurement measure_step(StepRank& rank, const std::vector<ScheduledOp>& schedule,
+                             const StepCell& cell, const RunOptions& options, const Nvml& nvml) {
+  rank.configure(cell);
+  StepMeasurement result;
+  const Stream stream;
+  std::optional<StepStreams> side;
+  if (options.side_streams) side.emplace();
+  StepStreams* const streams = side ? &*side : nullptr;
+
+  // Rings and cache rows settle in the first pass; from then on a step rewrites what it reads.
+  for (int i = 0; i < 2; ++i) enqueue_step(rank, schedule, stream, streams);
+  FULCRUM_CUDA_CHECK(cudaStreamSynchronize(stream));
+  {
+    const Outputs eager(rank);
+    result.not_finite = eager.not_finite();
+    const CapturedGraph graph(stream, [&] { enqueue_step(rank, schedule, stream, streams); });
+    graph.replay(stream);
+    result.eager_equals_graph = Outputs(rank).same_bits(eager);
+  }
+  const auto whole = [&](int, cudaStream_t on) { enqueue_step(rank, schedule, on, streams); };
+  TimingOptions timing{.cache = CacheState::kWarm,  // a step evicts its own weights
+                       .launch = LaunchMode::kGraph,
+                       .stopping = options.stopping,
+                       .max_graph_launches = 1};
+  result.graph = measure(timing, 1, whole, nvml);
+  if (options.eager) {
+    timing.launch = LaunchMode::kSingle;
+    timing.stopping.min_samples = 5;
+    timing.stopping.max_samples = 9;
+    result.eager = measure(timing, 1, whole, nvml);
+  }
+  if (options.per_op) measure_ops_in_step(rank, schedule, stream, result);
+  return result;
+}
+
+std::optional<OpAlone> measure_op(StepRank& rank, const std::vector<ScheduledOp>& schedule,
+                                  OpId id, const StepCell& cell, const Nvml& nvml) {
+  if (!absence_of(id, rank.has_collectives()).empty()) return std::nullopt;
+  rank.configure(cell);
+  // Parts of one execution stay together.
+  std::vector<std::vector<ScheduledOp>> executions;
+  int pass = -1;
+  for (const ScheduledOp& op : schedule) {
+    if (op.id != id || (pass >= 0 && op.pass != pass)) continue;
+    pass = op.pass;  // the target pass, or the first draft pass for ops that only drafts have
+    if (op.part == 0) {
+      executions.push_back({op});
+    } else {
+      executions.back().push_back(op);
+    }
+  }
+  if (executions.empty()) return std::nullopt;
+  const auto count = static_cast<int>(executions.size());
+  const int rotations = rank.num_rotations(id, count);
+  const auto launch = [&](int set, cudaStream_t stream) {
+    for (const ScheduledOp& op : executions[static_cast<std::size_t>(set % count)]) {
+      rank.launch(op, stream, set / count);
+    }
+  };
+  constexpr int kMostLaunches = 512;
+  const int sets = std::clamp(rotations * count, count, std::max(count, kMostLaunches));
+  const TimingOptions options{.cache = CacheState::kCold,
+                              .launch = LaunchMode::kGraph,
+                              .stopping = {.min_samples = 7,
+                                           .max_samples = 25,
+                                           .relative_half_width = 0.004,
+                                           .max_total_seconds = 0.12},
+                              .max_graph_launches = kMostLaunches};
+  return OpAlone{id, count, measure(options, sets, launch, nvml)};
+}
+
+}  // namespace fulcrum::replay

@@ -1,0 +1,77 @@
+// Runs the scheduled ops of a rank: the whole step eager and as one CUDA graph, with events between
+// the ops, and every op alone.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "replay/nvml.h"
+#include "replay/step/rank.h"
+#include "replay/timing.h"
+
+namespace fulcrum::replay {
+
+struct RunOptions {
+  bool side_streams = false;  ///< branches of a segment on streams of their own
+  bool eager = true;          ///< also time the step launched by the host
+  bool per_op = true;         ///< also time every op inside the graph
+  StoppingRule stopping{.min_samples = 11,
+                        .max_samples = 60,
+                        .relative_half_width = 0.002,
+                        .max_total_seconds = 0.5};
+};
+
+/// One op of the graph inside the step: all its executions together.
+struct OpInStep {
+  std::size_t op = 0;  ///< index into StepGraph::ops
+  double executions = 0.0;
+  double seconds = 0.0;  ///< median over replays, the event's own cost taken off
+};
+
+struct StepMeasurement {
+  Timing graph;
+  std::optional<Timing> eager;
+  std::vector<OpInStep> ops;          ///< empty without per_op
+  double instrumented_seconds = 0.0;  ///< of the graph with events, median
+  double event_seconds = 0.0;         ///< from one event to the next with nothing between
+  bool eager_equals_graph = false;    ///< bit by bit: tokens, residual, logits
+  std::string not_finite;             ///< what held a NaN or an infinity; empty: nothing
+};
+
+/// Measures the step of `cell` on the current device. Throws kernels::CudaError.
+StepMeasurement measure_step(StepRank& rank, const std::vector<ScheduledOp>& schedule,
+                             const StepCell& cell, const RunOptions& options, const Nvml& nvml);
+
+/// One op alone, cold, in a graph: `executions` of the target pass follow each other, each with its
+/// own layer's weights and caches. Nothing when no kernel runs it.
+struct OpAlone {
+  OpId id = OpId::kEmbedding;
+  int executions = 0;
+  Timing timing;  ///< per execution
+};
+std::optional<OpAlone> measure_op(StepRank& rank, const std::vector<ScheduledOp>& schedule,
+                                  OpId id, const StepCell& cell, const Nvml& nvml);
+
+/// Enqueues the whole schedule. `before_each` is called in front of every launch on the main stream
+/// and once behind the last; with side streams it is not called between branches.
+class StepStreams;
+void enqueue_step(StepRank& rank, const std::vector<ScheduledOp>& schedule, cudaStream_t stream,
+                  StepStreams* side_streams);
+
+/// Side streams and the events of their forks and joins.
+class StepStreams {
+ public:
+  StepStreams();
+  ~StepStreams();
+  StepStreams(const StepStreams&) = delete;
+  StepStreams& operator=(const StepStreams&) = delete;
+
+  static constexpr int kMaxBranches = 3;
+  cudaStream_t branch[kMaxBranches] = {};  ///< [0] unused: the main stream
+  cudaEvent_t fork = nullptr;
+  cudaEvent_t join[kMaxBranches] = {};
+};
+
+}  // namespace fulcrum::replay

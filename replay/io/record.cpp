@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "replay/io/timing_json.h"
+
 namespace fulcrum::replay {
 namespace {
 
@@ -15,16 +17,6 @@ void put(Json& object, const char* key, const std::optional<T>& value) {
   if (value) object[key] = *value;
 }
 
-Json state_to_json(const DeviceState& state) {
-  Json json = Json::object();
-  put(json, "sm_clock_hertz", state.sm_clock_hertz);
-  put(json, "memory_clock_hertz", state.memory_clock_hertz);
-  put(json, "power_watts", state.power_watts);
-  put(json, "temperature_celsius", state.temperature_celsius);
-  put(json, "throttle_reasons", state.throttle_reasons);
-  return json;
-}
-
 Json shape_to_json(const Shape& shape) {
   Json json = Json::object();
   for (const auto& [name, value] : shape.dims()) json[name] = value;
@@ -32,21 +24,12 @@ Json shape_to_json(const Shape& shape) {
 }
 
 void add_timing(Json& json, const Timing& timing, const kernels::Claim& claim) {
-  const SampleSummary& s = timing.summary;
-  json["median_seconds"] = s.median_seconds;
-  json["mad_seconds"] = s.mad_seconds;
-  json["p10_seconds"] = s.p10_seconds;
-  json["p90_seconds"] = s.p90_seconds;
-  json["median_ci95_seconds"] = {s.ci_low_seconds, s.ci_high_seconds};
-  json["stop_reason"] = to_string(timing.stop_reason);
-  json["launches_per_sample"] = timing.launches_per_sample;
-  if (s.median_seconds > 0) {
-    json["achieved_bytes_per_second"] = claim.bytes / s.median_seconds;
-    json["achieved_flop_per_second"] = claim.flop / s.median_seconds;
+  add_timing(json, timing);
+  const double median_seconds = timing.summary.median_seconds;
+  if (median_seconds > 0) {
+    json["achieved_bytes_per_second"] = claim.bytes / median_seconds;
+    json["achieved_flop_per_second"] = claim.flop / median_seconds;
   }
-  json["device_before"] = state_to_json(timing.before);
-  json["device_after"] = state_to_json(timing.after);
-  json["samples_seconds"] = timing.samples_seconds;
 }
 
 // File keys for finished_keys(): the same text as PlanItem::key(), rebuilt from a stored entry.

@@ -64,7 +64,7 @@ std::string step_to_line(const StepPlace& place, const StepCell& cell, const Ste
     Json ops = Json::array();
     for (const OpInStep& op : step.ops) {
       ops.push_back({{"op", op_name(graph.ops[op.op])},
-                     {"later_pass", graph.ops[op.op].draft_later_pass},
+                     {"later_pass", graph.ops[op.op].rows == Rows::kPerRequest},
                      {"executions", op.executions},
                      {"seconds", op.seconds}});
     }

@@ -214,8 +214,7 @@ void RankCache::configure(const StepGraph& graph, const StepCell& cell) {
   // which groups close and those in which none does.
   std::mt19937_64 random(seed_ + 11);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    const bool csa =
-        i < graph.model.layers.size() && graph.model.layers[i] == LayerKind::kCsa;
+    const bool csa = i < graph.model.layers.size() && graph.model.layers[i] == LayerKind::kCsa;
     const int ratio = csa ? csa_ratio_ : hca_ratio_;
     std::vector<std::int32_t> positions;
     for (int request = 0; request < requests; ++request) {

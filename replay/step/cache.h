@@ -31,8 +31,8 @@ struct LayerCache {
   kernels::DeviceBuffer<std::int32_t> first_positions;  ///< [max_requests], a phase of its own
 };
 
-/// Tables of one number of tokens per request: what differs between the target pass (and first draft
-/// pass) and the later ones.
+/// Tables of one number of tokens per request: what differs between the target pass (and first
+/// draft pass) and the later ones.
 struct TokenTables {
   kernels::DeviceBuffer<std::int32_t> positions;      ///< [requests, tokens]
   kernels::DeviceBuffer<std::int32_t> window_rows;    ///< [requests, tokens, window]

@@ -64,8 +64,8 @@ class StepRank {
 
   /// Buffers of the chain, by what they hold; for the host composition of the tests.
   struct Activations {
-    kernels::DeviceBuffer<std::uint16_t> residual, input, qkv, q_low, query, attention, low, sublayer,
-        shared_gate_up, shared_act, shared_out, index_query, e_proj;
+    kernels::DeviceBuffer<std::uint16_t> residual, input, qkv, q_low, query, attention, low,
+        sublayer, shared_gate_up, shared_act, shared_out, index_query, e_proj;
     kernels::DeviceBuffer<float> post, comb, mhc_workspace, index_weights, index_weights_scaled,
         projected, index_projected, gate_logits, router_weights, expert_weights, index_logits,
         attention_workspace, logits, gathered, sink, router_bias;
@@ -81,8 +81,8 @@ class StepRank {
   struct Call {  // What all launches of one scheduled op share.
     const ScheduledOp& op;
     int tokens;
-    int set;             // copy of the weights
-    int first_request;   // of the caches
+    int set;            // copy of the weights
+    int first_request;  // of the caches
     int tokens_per_request;
     LayerCache* cache;
     cudaStream_t stream;

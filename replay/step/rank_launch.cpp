@@ -25,14 +25,14 @@ const GemmLaunch& StepRank::gemm_of(const ScheduledOp& op) const {
 bool StepRank::launch(const ScheduledOp& op, cudaStream_t stream, int rotation) {
   if (!absence_of(op.id, has_collectives()).empty()) return false;
   const int requests = cache_.limits().max_requests;
-  const Call call{.op = op,
-                  .tokens = tokens_of(op, cell_),
-                  .set = op.ordinal + rotation * 101,  // 101: prime, so that copies take turns
-                  .first_request = rotation * cell_.requests % (requests / cell_.requests *
-                                                                cell_.requests),
-                  .tokens_per_request = op.pass > 1 ? 1 : 1 + cell_.drafts,
-                  .cache = op.layer >= 0 ? &cache_.layer(op.layer) : nullptr,
-                  .stream = stream};
+  const Call call{
+      .op = op,
+      .tokens = tokens_of(op, cell_),
+      .set = op.ordinal + rotation * 101,  // 101: prime, so that copies take turns
+      .first_request = rotation * cell_.requests % (requests / cell_.requests * cell_.requests),
+      .tokens_per_request = op.pass > 1 ? 1 : 1 + cell_.drafts,
+      .cache = op.layer >= 0 ? &cache_.layer(op.layer) : nullptr,
+      .stream = stream};
   switch (op.id) {
     case OpId::kQNormRopeKvInsert:
     case OpId::kAttentionSwa:
@@ -95,7 +95,8 @@ void StepRank::fp8_gemm(const Call& call, int rows, int branch, std::uint16_t* o
   const std::size_t rows_size = static_cast<std::size_t>(rows);
   const kernels::Fp8BlockGemmArgs args{
       .x = a_.codes[branch].data() + block * rows_size * static_cast<std::size_t>(k),
-      .x_scale = a_.code_scales[branch].data() + block * rows_size * static_cast<std::size_t>(k / 128),
+      .x_scale =
+          a_.code_scales[branch].data() + block * rows_size * static_cast<std::size_t>(k / 128),
       .weight = weight.codes.data() + block * product({n, k}),
       .weight_scale = weight.scales.data() + block * product({(n + 127) / 128, k / 128}),
       .weight_scale_format = kernels::BlockScaleFormat::kE8m0,
@@ -185,14 +186,13 @@ void StepRank::launch_attention_op(const Call& call) {
                                                  .rope = rope,
                                                  .out = a_.query.data()},
                                                 call.stream));
-    FULCRUM_CUDA_CHECK(
-        kernels::kv_store({.num_tokens = call.tokens,
-                           .in = a_.qkv.data() + product({call.tokens, m.q_lora}),
-                           .weight = a_.norm_weight.data(),
-                           .rope = rope,
-                           .rows = tables.store_rows.data() + first,
-                           .pool = cache_.pool(call.cache->window)},
-                          call.stream));
+    FULCRUM_CUDA_CHECK(kernels::kv_store({.num_tokens = call.tokens,
+                                          .in = a_.qkv.data() + product({call.tokens, m.q_lora}),
+                                          .weight = a_.norm_weight.data(),
+                                          .rope = rope,
+                                          .rows = tables.store_rows.data() + first,
+                                          .pool = cache_.pool(call.cache->window)},
+                                         call.stream));
     return;
   }
   if (call.op.id == OpId::kInverseRope) {
@@ -235,7 +235,7 @@ void StepRank::launch_indexer_op(const Call& call) {
     case OpId::kIndexerQuant:
       FULCRUM_CUDA_CHECK(kernels::index_query(
           {.num_tokens = call.tokens,
-           .factor = 1.0F / std::sqrt(static_cast<float>(m.index_heads) * m.index_dim),
+           .factor = 1.0F / std::sqrt(static_cast<float>(m.index_heads * m.index_dim)),
            .in = a_.index_query.data(),
            .in_weights = a_.index_weights.data(),
            .rope = {cache_.cos_sin(), cache_.tables(false).positions.data() + first},

@@ -232,8 +232,8 @@ StepMeasurement measure_step(StepRank& rank, const std::vector<ScheduledOp>& sch
   return result;
 }
 
-std::optional<OpAlone> measure_op(StepRank& rank, const std::vector<ScheduledOp>& schedule,
-                                  OpId id, const StepCell& cell, const Nvml& nvml) {
+std::optional<OpAlone> measure_op(StepRank& rank, const std::vector<ScheduledOp>& schedule, OpId id,
+                                  const StepCell& cell, const Nvml& nvml) {
   if (!absence_of(id, rank.has_collectives()).empty()) return std::nullopt;
   rank.configure(cell);
   // Parts of one execution stay together.

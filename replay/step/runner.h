@@ -17,10 +17,8 @@ struct RunOptions {
   bool side_streams = false;  ///< branches of a segment on streams of their own
   bool eager = true;          ///< also time the step launched by the host
   bool per_op = true;         ///< also time every op inside the graph
-  StoppingRule stopping{.min_samples = 11,
-                        .max_samples = 60,
-                        .relative_half_width = 0.002,
-                        .max_total_seconds = 0.5};
+  StoppingRule stopping{
+      .min_samples = 11, .max_samples = 60, .relative_half_width = 0.002, .max_total_seconds = 0.5};
 };
 
 /// One op of the graph inside the step: all its executions together.
@@ -51,8 +49,8 @@ struct OpAlone {
   int executions = 0;
   Timing timing;  ///< per execution
 };
-std::optional<OpAlone> measure_op(StepRank& rank, const std::vector<ScheduledOp>& schedule,
-                                  OpId id, const StepCell& cell, const Nvml& nvml);
+std::optional<OpAlone> measure_op(StepRank& rank, const std::vector<ScheduledOp>& schedule, OpId id,
+                                  const StepCell& cell, const Nvml& nvml);
 
 /// Enqueues the whole schedule. `before_each` is called in front of every launch on the main stream
 /// and once behind the last; with side streams it is not called between branches.

@@ -31,11 +31,7 @@ constexpr std::array kLayer{
     Slot{.id = OpId::kActQuant, .site = 1, .feeds = OpId::kWqB, .segment = kIn},
     Slot{.id = OpId::kWqB, .segment = kIn},
     Slot{.id = OpId::kQNormRopeKvInsert, .part = 1, .segment = kIn},
-    Slot{.id = OpId::kActQuant,
-         .site = 2,
-         .feeds = OpId::kIndexerWqB,
-         .segment = kIn,
-         .branch = 1},
+    Slot{.id = OpId::kActQuant, .site = 2, .feeds = OpId::kIndexerWqB, .segment = kIn, .branch = 1},
     Slot{.id = OpId::kIndexerWqB, .segment = kIn, .branch = 1},
     Slot{.id = OpId::kIndexerWeightsProj, .segment = kIn, .branch = 1},
     Slot{.id = OpId::kIndexerQuant, .segment = kIn, .branch = 1},
@@ -68,7 +64,8 @@ constexpr std::array kLayer{
          .branch = 1},
     Slot{.id = OpId::kSharedGateUp, .segment = kFfn, .branch = 1},
     Slot{.id = OpId::kSharedSwiglu, .segment = kFfn, .branch = 1},
-    Slot{.id = OpId::kActQuant, .site = 5, .feeds = OpId::kSharedDown, .segment = kFfn, .branch = 1},
+    Slot{
+        .id = OpId::kActQuant, .site = 5, .feeds = OpId::kSharedDown, .segment = kFfn, .branch = 1},
     Slot{.id = OpId::kSharedDown, .segment = kFfn, .branch = 1},
     Slot{.id = OpId::kMoeCombine},
     Slot{.id = OpId::kFrameworkCopies},
@@ -110,7 +107,7 @@ class Scheduler {
   const StepOp* find(OpId id, std::size_t& index) const {
     for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
       const StepOp& op = graph_.ops[i];
-      if (op.id == id && op.draft == (pass_ > 0) && op.draft_later_pass == (pass_ > 1)) {
+      if (op.id == id && op.draft == (pass_ > 0) && (op.rows == Rows::kPerRequest) == (pass_ > 1)) {
         index = i;
         return &op;
       }

@@ -1,6 +1,6 @@
 // The step graph's ops in the order in which one rank launches them. The graph (model/step_graph)
-// says which ops there are, how often and with what shapes; this file adds only their order inside a
-// layer and the branch of side streams they may run on. No CUDA.
+// says which ops there are, how often and with what shapes; this file adds only their order inside
+// a layer and the branch of side streams they may run on. No CUDA.
 #pragma once
 
 #include <cstddef>

@@ -33,7 +33,7 @@ RankWeights::RankWeights(const StepGraph& graph, std::int64_t l2_bytes, std::uin
     first.try_emplace(op.id, &op);
     if (!op.draft) {
       executions[op.id] += op.count;
-    } else if (!op.draft_later_pass && op.id != OpId::kLmHead) {
+    } else if (op.rows != Rows::kPerRequest && op.id != OpId::kLmHead) {
       executions[op.id] += op.count;  // all draft passes share one layer
     }
   }
@@ -69,9 +69,9 @@ void RankWeights::add_gemm(const StepOp& op, int num_sets) {
     }
     Fp8Matrix matrix;
     matrix.codes = DeviceBuffer<std::uint8_t>(elements);
-    matrix.scales = DeviceBuffer<std::uint8_t>(size_of(gemm.groups) *
-                                               size_of(std::ceil(gemm.n / kScaleBlock)) *
-                                               size_of(gemm.k / kScaleBlock));
+    matrix.scales =
+        DeviceBuffer<std::uint8_t>(size_of(gemm.groups) * size_of(std::ceil(gemm.n / kScaleBlock)) *
+                                   size_of(gemm.k / kScaleBlock));
     fill_e4m3(matrix.codes.data(), length(matrix.codes), next_seed(), nullptr, kMaxCode);
     fill_e8m0(matrix.scales.data(), length(matrix.scales), kLowScale, kHighScale, next_seed(),
               nullptr);

@@ -1,6 +1,6 @@
 // Full-size synthetic weights of one rank, generated on the GPU: every layer has its own, so that a
-// step reads as many bytes from DRAM as in service. Matrices smaller than the L2 cache in all layers
-// together get spare copies, so that an op timed alone can read cold ones too.
+// step reads as many bytes from DRAM as in service. Matrices smaller than the L2 cache in all
+// layers together get spare copies, so that an op timed alone can read cold ones too.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 #include "replay/io/step_record.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "replay/io/timing_json.h"
@@ -27,6 +28,11 @@ const char* status_of(const Timing& timing) {
   return is_noisy(timing.summary, timing.stop_reason) ? "noisy" : "ok";
 }
 
+/// Of a median, from its 95 % interval.
+double standard_error(const Timing& timing) {
+  return (timing.summary.ci_high_seconds - timing.summary.ci_low_seconds) / (2.0 * 1.96);
+}
+
 std::string op_name(const StepOp& op) {
   return (op.draft ? "draft." : "") + std::string(name_of(op.id));
 }
@@ -37,10 +43,20 @@ std::string op_alone_to_line(const StepPlace& place, const StepCell& cell, const
   Json json = head("op_alone", place, cell);
   json["op"] = name_of(op.id);
   json["executions"] = op.executions;
-  json["cache"] = "cold";
-  json["launch"] = "graph";
-  json["status"] = status_of(op.timing);
-  add_timing(json, op.timing);
+  const bool throttled = op.with.throttled() || op.without.throttled();
+  json["status"] = throttled ? "throttled" : status_of(op.with);
+  json["seconds"] = op.seconds();
+  json["seconds_standard_error"] =
+      op.parts * std::hypot(standard_error(op.with), standard_error(op.without));
+  json["parts"] = op.parts;
+  const auto part = [&](const char* key, const Timing& timing) {
+    Json entry = Json::object();
+    add_timing(entry, timing);
+    json[key] = entry;
+  };
+  part("with", op.with);
+  part("without", op.without);
+  part("hot", op.hot);
   return json.dump();
 }
 
@@ -61,6 +77,7 @@ std::string step_to_line(const StepPlace& place, const StepCell& cell, const Ste
   if (!step.ops.empty()) {
     json["instrumented_seconds"] = step.instrumented_seconds;
     json["event_seconds"] = step.event_seconds;
+    json["added_per_launch_seconds"] = step.added_per_launch_seconds;
     Json ops = Json::array();
     for (const OpInStep& op : step.ops) {
       ops.push_back({{"op", op_name(graph.ops[op.op])},

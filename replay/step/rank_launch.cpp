@@ -19,7 +19,11 @@ namespace fulcrum::replay {
 using kernels::KvPool;
 
 const GemmLaunch& StepRank::gemm_of(const ScheduledOp& op) const {
-  return std::get<GemmLaunch>(graph_.ops[op.op].shape);
+  // Not graph_.ops[op.op]: a schedule with another number of drafts counts its ops differently.
+  for (const StepOp& candidate : graph_.ops) {
+    if (candidate.id == op.id) return std::get<GemmLaunch>(candidate.shape);
+  }
+  throw std::logic_error("StepRank: no " + std::string(name_of(op.id)) + " in the graph");
 }
 
 bool StepRank::launch(const ScheduledOp& op, cudaStream_t stream, int rotation) {

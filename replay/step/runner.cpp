@@ -8,6 +8,9 @@
 
 #include "kernels/common/check.h"
 #include "kernels/common/formats.h"
+#include "kernels/elementwise/elementwise_launch.h"
+#include "replay/case_parts.h"
+#include "replay/random_fill.h"
 #include "replay/statistics.h"
 
 namespace fulcrum::replay {
@@ -124,26 +127,43 @@ void measure_ops_in_step(StepRank& rank, const std::vector<ScheduledOp>& schedul
   });
   graph.replay(stream);
   std::vector<double> whole, empty;
-  std::vector<std::vector<double>> per_op(rank.graph().ops.size());
+  std::size_t num_ops = 0;
+  for (const ScheduledOp& op : schedule) num_ops = std::max(num_ops, op.op + 1);
+  std::vector<std::vector<double>> per_op(num_ops);
   for (int replay = 0; replay < kInstrumentedReplays; ++replay) {
     graph.replay(stream);
     whole.push_back(events.seconds(0, n));
     empty.push_back(events.seconds(n, n + kEmptyIntervals) / kEmptyIntervals);
     std::vector<double> seconds(per_op.size(), 0.0);
     for (std::size_t i = 0; i < n; ++i) {
-      if (launched[i]) seconds[schedule[i].op] += events.seconds(i, i + 1) - empty.back();
+      if (launched[i]) seconds[schedule[i].op] += events.seconds(i, i + 1);
     }
     for (std::size_t op = 0; op < per_op.size(); ++op) per_op[op].push_back(seconds[op]);
   }
   result.instrumented_seconds = median_of(whole);
   result.event_seconds = median_of(empty);
   std::vector<double> executions(per_op.size(), 0.0);
+  std::vector<double> intervals(per_op.size(), 0.0);
+  double num_launched = 0.0;
   for (std::size_t i = 0; i < n; ++i) {
-    if (launched[i] && schedule[i].part == 0) executions[schedule[i].op] += 1.0;
+    if (!launched[i]) continue;
+    num_launched += 1.0;
+    intervals[schedule[i].op] += 1.0;
+    if (schedule[i].part == 0) executions[schedule[i].op] += 1.0;
   }
+  // An event drains the GPU and delays the launch behind it; what all events together add to the
+  // step is shared out evenly, so that the ops sum to the step without events.
+  const double empty_seconds = static_cast<double>(n) - num_launched > 0.0
+                                   ? (static_cast<double>(n) - num_launched) * result.event_seconds
+                                   : 0.0;
+  const double added_seconds =
+      (result.instrumented_seconds - empty_seconds - result.graph.summary.median_seconds) /
+      num_launched;
+  result.added_per_launch_seconds = added_seconds;
   for (std::size_t op = 0; op < per_op.size(); ++op) {
     if (executions[op] > 0.0) {
-      result.ops.push_back({op, executions[op], std::max(0.0, median_of(per_op[op]))});
+      result.ops.push_back({op, executions[op],
+                            std::max(0.0, median_of(per_op[op]) - intervals[op] * added_seconds)});
     }
   }
 }
@@ -232,40 +252,79 @@ StepMeasurement measure_step(StepRank& rank, const std::vector<ScheduledOp>& sch
   return result;
 }
 
+namespace {
+
+/// Reads twice the L2 cache, so that nothing of what ran before is left in it.
+class Flush {
+ public:
+  explicit Flush(std::int64_t l2_bytes)
+      : data_(static_cast<std::size_t>(2 * l2_bytes)), sum_(1024) {
+    fill_bytes(data_.data(), length(data_), 99, nullptr);
+  }
+  void launch(cudaStream_t stream) {
+    FULCRUM_CUDA_CHECK(kernels::stream_read(
+        {.num_bytes = length(data_) / 16 * 16, .in = data_.data(), .out = sum_.data()}, stream));
+  }
+
+ private:
+  kernels::DeviceBuffer<std::uint8_t> data_;
+  kernels::DeviceBuffer<std::uint32_t> sum_;
+};
+
+}  // namespace
+
 std::optional<OpAlone> measure_op(StepRank& rank, const std::vector<ScheduledOp>& schedule, OpId id,
-                                  const StepCell& cell, const Nvml& nvml) {
+                                  const StepCell& cell, std::int64_t l2_bytes, const Nvml& nvml) {
   if (!absence_of(id, rank.has_collectives()).empty()) return std::nullopt;
   rank.configure(cell);
-  // Parts of one execution stay together.
-  std::vector<std::vector<ScheduledOp>> executions;
-  int pass = -1;
+  std::vector<ScheduledOp> launched;
   for (const ScheduledOp& op : schedule) {
-    if (op.id != id || (pass >= 0 && op.pass != pass)) continue;
-    pass = op.pass;  // the target pass, or the first draft pass for ops that only drafts have
-    if (op.part == 0) {
-      executions.push_back({op});
-    } else {
-      executions.back().push_back(op);
-    }
+    if (absence_of(op.id, rank.has_collectives()).empty()) launched.push_back(op);
   }
-  if (executions.empty()) return std::nullopt;
-  const auto count = static_cast<int>(executions.size());
-  const int rotations = rank.num_rotations(id, count);
-  const auto launch = [&](int set, cudaStream_t stream) {
-    for (const ScheduledOp& op : executions[static_cast<std::size_t>(set % count)]) {
-      rank.launch(op, stream, set / count);
+  // Of the target pass, or of the first draft pass where only drafts have the op.
+  std::vector<std::size_t> places;
+  OpAlone alone{.id = id};
+  for (std::size_t i = 0; i < launched.size(); ++i) {
+    if (launched[i].id != id || (!places.empty() && launched[i].pass != launched[places[0]].pass)) {
+      continue;
     }
+    places.push_back(i);
+    if (launched[i].part == 0) ++alone.executions;
+  }
+  if (places.empty()) return std::nullopt;
+  alone.parts = static_cast<double>(places.size()) / alone.executions;
+
+  constexpr std::size_t kMostPlaces = 64;  // evenly over the layers
+  const std::size_t count = std::min(places.size(), kMostPlaces);
+  const auto place_of = [&](int set) {
+    return places[static_cast<std::size_t>(set) % count * places.size() / count];
   };
-  constexpr int kMostLaunches = 512;
-  const int sets = std::clamp(rotations * count, count, std::max(count, kMostLaunches));
+  Flush flush(l2_bytes);
+  const auto before = [&](int set, cudaStream_t stream) {
+    const std::size_t i = place_of(set);
+    flush.launch(stream);
+    rank.launch(launched[i == 0 ? launched.size() - 1 : i - 1], stream);
+  };
   const TimingOptions options{.cache = CacheState::kCold,
                               .launch = LaunchMode::kGraph,
-                              .stopping = {.min_samples = 7,
+                              .stopping = {.min_samples = 9,
                                            .max_samples = 25,
-                                           .relative_half_width = 0.004,
-                                           .max_total_seconds = 0.12},
-                              .max_graph_launches = kMostLaunches};
-  return OpAlone{id, count, measure(options, sets, launch, nvml)};
+                                           .relative_half_width = 0.001,
+                                           .max_total_seconds = 0.06},
+                              .max_graph_launches = static_cast<int>(count)};
+  const auto sets = static_cast<int>(count);
+  alone.without = measure(options, sets, before, nvml);
+  alone.with = measure(
+      options, sets,
+      [&](int set, cudaStream_t stream) {
+        before(set, stream);
+        rank.launch(launched[place_of(set)], stream);
+      },
+      nvml);
+  alone.hot = measure(
+      options, sets,
+      [&](int set, cudaStream_t stream) { rank.launch(launched[place_of(set)], stream); }, nvml);
+  return alone;
 }
 
 }  // namespace fulcrum::replay

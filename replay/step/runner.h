@@ -25,35 +25,44 @@ struct RunOptions {
 struct OpInStep {
   std::size_t op = 0;  ///< index into StepGraph::ops
   double executions = 0.0;
-  double seconds = 0.0;  ///< median over replays, the event's own cost taken off
+  double seconds = 0.0;  ///< median over replays, less its share of what the events add
 };
 
 struct StepMeasurement {
   Timing graph;
   std::optional<Timing> eager;
-  std::vector<OpInStep> ops;          ///< empty without per_op
-  double instrumented_seconds = 0.0;  ///< of the graph with events, median
-  double event_seconds = 0.0;         ///< from one event to the next with nothing between
-  bool eager_equals_graph = false;    ///< bit by bit: tokens, residual, logits
-  std::string not_finite;             ///< what held a NaN or an infinity; empty: nothing
+  std::vector<OpInStep> ops;              ///< empty without per_op
+  double instrumented_seconds = 0.0;      ///< of the graph with events, median
+  double event_seconds = 0.0;             ///< from one event to the next with nothing between
+  double added_per_launch_seconds = 0.0;  ///< what an event adds to the launch behind it
+  bool eager_equals_graph = false;        ///< bit by bit: tokens, residual, logits
+  std::string not_finite;                 ///< what held a NaN or an infinity; empty: nothing
 };
 
 /// Measures the step of `cell` on the current device. Throws kernels::CudaError.
 StepMeasurement measure_step(StepRank& rank, const std::vector<ScheduledOp>& schedule,
                              const StepCell& cell, const RunOptions& options, const Nvml& nvml);
 
-/// One op alone, cold, in a graph: `executions` of the target pass follow each other, each with its
-/// own layer's weights and caches. Nothing when no kernel runs it.
+/// One op alone, as the step meets it: after a flush of the L2 cache (between two executions of an
+/// op a step reads a layer's weights, which evict its data and its instructions), behind its
+/// predecessor (which leaves its inputs in the cache and another kernel's code on the SMs). Its
+/// time is what it adds to flush and predecessor. Timings are graphs over places in all layers.
 struct OpAlone {
   OpId id = OpId::kEmbedding;
   int executions = 0;
-  Timing timing;  ///< per execution
+  double parts = 1.0;  ///< places per execution
+  Timing with;         ///< flush, predecessor, op; per place
+  Timing without;      ///< flush, predecessor
+  Timing hot;          ///< the op behind itself, without flush: what a benchmark loop would report
+  double seconds() const {
+    return parts * (with.summary.median_seconds - without.summary.median_seconds);
+  }
 };
+/// Nothing when no kernel runs the op.
 std::optional<OpAlone> measure_op(StepRank& rank, const std::vector<ScheduledOp>& schedule, OpId id,
-                                  const StepCell& cell, const Nvml& nvml);
+                                  const StepCell& cell, std::int64_t l2_bytes, const Nvml& nvml);
 
-/// Enqueues the whole schedule. `before_each` is called in front of every launch on the main stream
-/// and once behind the last; with side streams it is not called between branches.
+/// Enqueues the whole schedule; with `side_streams` a segment's branches run side by side.
 class StepStreams;
 void enqueue_step(StepRank& rank, const std::vector<ScheduledOp>& schedule, cudaStream_t stream,
                   StepStreams* side_streams);

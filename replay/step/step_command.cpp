@@ -100,10 +100,10 @@ void measure_alone(StepRank& rank, const StepOptions& options, StepPlace place,
     for (int i = 0; i < kNumOpIds; ++i) {
       const auto id = static_cast<OpId>(i);
       if (!reads_context(id) && cell.context != options.contexts.front()) continue;
-      const auto alone = measure_op(rank, schedule, id, cell, nvml);
+      const auto alone = measure_op(rank, schedule, id, cell, recorder.session().l2_bytes, nvml);
       if (!alone) continue;
       recorder.write(op_alone_to_line(place, cell, *alone));
-      sum_seconds += alone->executions * alone->timing.summary.median_seconds;
+      sum_seconds += alone->executions * alone->seconds();
     }
     std::fprintf(stderr, "alone TP%d batch %d context %d drafts %d: sum %.3f ms\n",
                  place.tensor_parallel, cell.requests, cell.context, cell.drafts,

@@ -283,7 +283,8 @@ std::optional<OpAlone> measure_op(StepRank& rank, const std::vector<ScheduledOp>
   }
   // Of the target pass, or of the first draft pass where only drafts have the op.
   std::vector<std::size_t> places;
-  OpAlone alone{.id = id};
+  OpAlone alone;
+  alone.id = id;
   for (std::size_t i = 0; i < launched.size(); ++i) {
     if (launched[i].id != id || (!places.empty() && launched[i].pass != launched[places[0]].pass)) {
       continue;

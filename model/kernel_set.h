@@ -19,6 +19,7 @@ struct KernelBinding {
   /// Model discrepancy: standard deviation of log(measured / law) on held-out rows, or a stated
   /// guess when the basis is assumed.
   double log_sigma = 0.0;
+  double sigma_seconds = 0.0;  ///< the same of each execution, a part that does not grow with it
   Basis basis = Basis::kAssumed;
   std::string source;
   std::string fused_into;  ///< op that does this one's work, when law is "fused"

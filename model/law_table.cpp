@@ -86,6 +86,10 @@ double seconds_of(const CollectiveCost& cost, const Launch& launch, const LawDev
   return collective_seconds(cost.law, cost.structure, std::get<CollectiveLaunch>(launch), device);
 }
 
+double seconds_of(const TableCost& cost, const Launch& launch, const LawDevice&) {
+  return op_table_seconds(*cost.table, launch);
+}
+
 double seconds_of(const CollectivePathCost& cost, const Launch& launch, const LawDevice& device) {
   return collective_path_seconds(cost.law, cost.path, std::get<CollectiveLaunch>(launch), device);
 }

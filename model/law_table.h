@@ -21,6 +21,7 @@
 #include "model/laws/row_loop_attention.h"
 #include "model/laws/slot_gemv.h"
 #include "model/laws/split_k_attention.h"
+#include "model/op_table.h"
 #include "model/step_graph.h"
 
 namespace fulcrum {
@@ -62,7 +63,7 @@ struct CollectivePathCost {
 using Law =
     std::variant<FusedLaw, RooflineLaw<double>, GemmCost, RowLoopCost, SplitKAttentionLaw<double>,
                  DenseScanLaw<double>, SplitScanLaw<double>, MoeCost, ElementwiseLaw<double>,
-                 MhcLaw<double>, CollectiveCost, CollectivePathCost, SlotGemvLaw<double>>;
+                 MhcLaw<double>, CollectiveCost, CollectivePathCost, SlotGemvLaw<double>, TableCost>;
 
 struct LawInfo {
   std::string_view name;

@@ -142,9 +142,10 @@ void StepPricer::price(const StepState& state, StepPrice& price) const {
   }
   price.gpu_seconds = 0.0;
   for (std::size_t i = 0; i < price.ops.size(); ++i) {
+    const KernelBinding& bound = kernels_.binding(graph_.ops[i].id, state.prefill);
     price.gpu_seconds += price.ops[i].seconds;
     price.group_sigma_seconds[static_cast<std::size_t>(kernel_group_[i])] +=
-        price.ops[i].seconds * kernels_.binding(graph_.ops[i].id, state.prefill).log_sigma;
+        price.ops[i].seconds * bound.log_sigma + graph_.ops[i].count * bound.sigma_seconds;
   }
   price.gap_seconds = kernels_.host.step_seconds + (price.eager ? host_gap_seconds(price) : 0.0);
   double variance = 0.0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "model/io/json_reader.h"
 #include "model/io/load_calibration.h"
 #include "model/io/load_hardware.h"
+#include "model/io/load_op_table.h"
 
 namespace fulcrum::io {
 namespace {
@@ -24,6 +26,7 @@ constexpr double kTransferLogSigma = 0.15;
 struct Context {
   const Hardware& hardware;
   std::shared_ptr<const Calibration> calibration;  ///< null where none is shipped
+  std::optional<OpTables> op_tables;               ///< read when a binding first names one
   std::optional<Hardware> measured_on;             ///< set when the calibration is another GPU's
   std::vector<InputProblem>& problems;
   bool moved = false;
@@ -139,6 +142,36 @@ void read_parameters(JsonObject& object, const LawInfo& law, KernelBinding& bind
   }
 }
 
+/// A table of this GPU's own measurements; never another GPU's.
+void read_op_table(JsonObject& object, KernelBinding& binding, Context& context) {
+  const std::string op = object.string("table");
+  if (context.only_checking) return;
+  if (!context.op_tables) {
+    const std::string path = op_tables_path(context.hardware.name);
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(path, ignored)) {
+      if (!context.said_uncalibrated) {
+        object.problem("table", "no op tables are shipped for " + context.hardware.name,
+                       "a GPU on which `replay step --alone` has run");
+      }
+      context.said_uncalibrated = true;
+      return;
+    }
+    context.op_tables = load_op_tables(path);
+  }
+  const auto it = context.op_tables->tables.find(op);
+  if (it == context.op_tables->tables.end()) {
+    object.problem("table", "\"" + op + "\" is not in " + context.op_tables->file,
+                   "an op of that file");
+    return;
+  }
+  binding.cost = TableCost{it->second};
+  binding.log_sigma = it->second->log_sigma;
+  binding.sigma_seconds = it->second->sigma_seconds;
+  binding.basis = Basis::kMeasured;
+  if (binding.source.empty()) binding.source = it->second->source;
+}
+
 KernelBinding read_binding(JsonObject& object, Context& context) {
   constexpr std::array<std::string_view, 5> kBases{"datasheet", "measured", "fitted", "derived",
                                                    "assumed"};
@@ -155,9 +188,13 @@ KernelBinding read_binding(JsonObject& object, Context& context) {
     binding.launches = 0.0;
     return binding;
   }
+  if (binding.law == "op_table") {
+    read_op_table(object, binding, context);
+    return binding;
+  }
   const LawInfo* law = find_law(binding.law);
   if (law == nullptr) {
-    std::string allowed = "fused";
+    std::string allowed = "fused, op_table";
     for (const LawInfo& info : law_table()) allowed += ", " + std::string(info.name);
     object.problem("law", "is " + found(binding.law), allowed);
     object.ignore("parameters");
@@ -279,7 +316,7 @@ KernelSet load_kernel_set(const std::string& name, const std::string& file,
   const std::string path = resolve("kernels", name, file, pointer);
   const json document = read_json_file(path);
   std::vector<InputProblem> problems;
-  Context context{hardware, calibration_of(hardware, cache), std::nullopt, problems};
+  Context context{hardware, calibration_of(hardware, cache), std::nullopt, std::nullopt, problems};
   if (context.calibration && context.calibration->hardware != hardware.name) {
     context.measured_on = load_hardware(
         resolve("hardware", context.calibration->hardware, context.calibration->file, "/hardware"));

@@ -13,22 +13,6 @@ namespace fulcrum::replay {
 
 using kernels::DeviceBuffer;
 
-std::string absence_of(OpId id, bool has_collectives) {
-  switch (id) {
-    case OpId::kAllReduce:
-    case OpId::kAllGather:
-      return has_collectives ? "" : "one GPU replays one rank: nothing to exchange";
-    case OpId::kCompressorEmit:
-      return "the compressor kernel stores the pooled row in the launch that updates the state";
-    case OpId::kMoeCombine:
-      return "the last launch of the moe kernels sums a token's experts";
-    case OpId::kFrameworkCopies:
-      return "the framework's own casts and fills, which this repository does not launch";
-    default:
-      return "";
-  }
-}
-
 StepRank::StepRank(const StepGraph& graph, const CacheLimits& limits, std::int64_t l2_bytes,
                    std::uint64_t seed)
     : graph_(graph),

@@ -27,9 +27,6 @@ using AllReduce = std::function<void(std::uint16_t* data, std::size_t elements, 
 using AllGather =
     std::function<void(const float* in, float* out, std::size_t elements, cudaStream_t)>;
 
-/// Why no launch belongs to the op on one rank alone; empty when there is one.
-std::string absence_of(OpId id, bool has_collectives);
-
 class StepRank {
  public:
   StepRank(const StepGraph& graph, const CacheLimits& limits, std::int64_t l2_bytes,

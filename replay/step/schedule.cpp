@@ -177,6 +177,22 @@ class Scheduler {
 
 std::vector<ScheduledOp> schedule_step(const StepGraph& graph) { return Scheduler(graph).run(); }
 
+std::string absence_of(OpId id, bool has_collectives) {
+  switch (id) {
+    case OpId::kAllReduce:
+    case OpId::kAllGather:
+      return has_collectives ? "" : "one GPU replays one rank: nothing to exchange";
+    case OpId::kCompressorEmit:
+      return "the compressor kernel stores the pooled row in the launch that updates the state";
+    case OpId::kMoeCombine:
+      return "the last launch of the moe kernels sums a token's experts";
+    case OpId::kFrameworkCopies:
+      return "the framework's own casts and fills, which this repository does not launch";
+    default:
+      return "";
+  }
+}
+
 StepState state_of(const StepCell& cell) {
   StepState state;
   state.requests = cell.requests;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "model/step_graph.h"
@@ -28,6 +29,9 @@ struct ScheduledOp {
 /// All launches of one step in order: the target pass, then the draft passes. Throws
 /// std::logic_error when its executions are not the graph's counts.
 std::vector<ScheduledOp> schedule_step(const StepGraph& graph);
+
+/// Why no launch belongs to the op on one rank alone; empty when there is one.
+std::string absence_of(OpId id, bool has_collectives);
 
 /// Requests, drafts per step and tokens in the cache of every request.
 struct StepCell {

@@ -1,7 +1,9 @@
 #include "replay/step/step_options.h"
 
+#include <algorithm>
 #include <boost/program_options.hpp>
 #include <charconv>
+#include <cstdio>
 #include <sstream>
 #include <stdexcept>
 
@@ -112,6 +114,20 @@ StepGraph reference_graph(const ModelConfig& model, int tensor_parallel, int dra
   settings.tensor_parallel = tensor_parallel;
   settings.num_draft_tokens = draft_tokens;
   return build_step_graph(model, settings);
+}
+
+void print_schedule(const StepOptions& options, const ModelConfig& model) {
+  for (const int degree : options.tensor_parallel) {
+    const int drafts = *std::ranges::max_element(options.drafts);
+    const StepGraph graph = reference_graph(model, degree, drafts);
+    std::printf("# %s TP%d, %d drafts\n%5s %5s %5s  %-24s %s\n", model.name.c_str(), degree, drafts,
+                "pass", "layer", "part", "op", "not launched on one GPU because");
+    for (const ScheduledOp& op : schedule_step(graph)) {
+      const std::string layer = op.layer < 0 ? "-" : std::to_string(op.layer);
+      std::printf("%5d %5s %5d  %-24s %s\n", op.pass, layer.c_str(), op.part,
+                  std::string(name_of(op.id)).c_str(), absence_of(op.id, false).c_str());
+    }
+  }
 }
 
 }  // namespace fulcrum::replay

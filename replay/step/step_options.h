@@ -33,4 +33,7 @@ StepOptions parse_step_options(int argc, const char* const* argv);
 /// The graph of one rank for this repository's kernels: heads and rows as they are launched here.
 StepGraph reference_graph(const ModelConfig& model, int tensor_parallel, int draft_tokens);
 
+/// Prints the launches of one step of each TP degree in order.
+void print_schedule(const StepOptions& options, const ModelConfig& model);
+
 }  // namespace fulcrum::replay

@@ -105,26 +105,35 @@ std::vector<TabulatedOp> tabulate_ops(const ModelConfig& model,
 
 void set_discrepancy(const ModelConfig& model, const std::vector<OpRecord>& in_step,
                      std::vector<TabulatedOp>& tables) {
-  double short_square = 0.0;
-  double long_square = 0.0;
-  int num_short = 0;
-  int num_long = 0;
+  struct Squares {
+    double sum = 0.0;
+    int count = 0;
+    void add(double x) {
+      sum += x * x;
+      ++count;
+    }
+    double root_mean() const { return count > 0 ? std::sqrt(sum / count) : 0.0; }
+  };
+  std::map<std::string, std::pair<Squares, Squares>> of_op;  // short, long
+  std::pair<Squares, Squares> pooled;
   for (const OpRecord& record : in_step) {
     const auto at = std::find_if(tables.begin(), tables.end(),
                                  [&](const TabulatedOp& t) { return t.table.op == record.op; });
     if (at == tables.end()) continue;
     const double priced_seconds = op_table_seconds(at->table, launch_of(model, record));
-    if (priced_seconds < kShortSeconds) {
-      short_square += std::pow(record.seconds - priced_seconds, 2);
-      ++num_short;
-    } else {
-      long_square += std::pow(std::log(record.seconds / priced_seconds), 2);
-      ++num_long;
+    for (auto* squares : {&of_op[record.op], &pooled}) {
+      if (priced_seconds < kShortSeconds) {
+        squares->first.add(record.seconds - priced_seconds);
+      } else {
+        squares->second.add(std::log(record.seconds / priced_seconds));
+      }
     }
   }
   for (TabulatedOp& tabulated : tables) {
-    tabulated.table.sigma_seconds = num_short > 0 ? std::sqrt(short_square / num_short) : 0.0;
-    tabulated.table.log_sigma = num_long > 0 ? std::sqrt(long_square / num_long) : 0.0;
+    const auto own = of_op.find(tabulated.table.op);
+    const auto& [brief, lasting] = own == of_op.end() ? pooled : own->second;
+    tabulated.table.sigma_seconds = brief.root_mean();
+    tabulated.table.log_sigma = lasting.root_mean();
   }
 }
 

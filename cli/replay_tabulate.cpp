@@ -79,10 +79,8 @@ int run_replay_tabulate(const Arguments& arguments) {
   std::ofstream out(path);
   out << json;
   if (!out.flush()) throw std::runtime_error(path + " cannot be written");
-  std::cout << path << ": " << tables.size() << " ops; an execution inside a step differs by "
-            << format_seconds(tables.front().table.sigma_seconds) << ", long ones by "
-            << format_percent(tables.front().table.log_sigma) << " (root mean square of " << in_step.size()
-            << " ops in steps)\n";
+  std::cout << path << ": " << tables.size() << " ops from " << alone.size()
+            << " timings; error from " << in_step.size() << " ops inside steps\n";
   return 0;
 }
 

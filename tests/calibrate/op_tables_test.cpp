@@ -51,7 +51,9 @@ TEST(OpTables, TakeTheirErrorFromOpsInsideSteps) {
                    record("routed_experts", 1, 1e-4 * std::exp(-0.1))},
                   tables);
   EXPECT_NEAR(tables[0].table.sigma_seconds, 1e-6, 1e-12);
-  EXPECT_NEAR(tables[0].table.log_sigma, 0.1, 1e-9);
+  EXPECT_EQ(tables[0].table.log_sigma, 0.0);
+  EXPECT_EQ(tables[1].table.sigma_seconds, 0.0);
+  EXPECT_NEAR(tables[1].table.log_sigma, 0.1, 1e-9);
 }
 
 TEST(OpTables, AreShippedForTheH200WithEveryOpOfTheStep) {

@@ -37,7 +37,7 @@ Json predict_cell(const Deployment& scenario, const Cell& cell, const Asked& ask
   deployment.speculation.acceptance.assign(static_cast<std::size_t>(cell.drafts), 1.0);
   deployment.engine.cuda_graph = true;
   deployment.engine.graph_capture_max_tokens = 1e9;
-  if (!asked.side_streams) deployment.kernels.traits.side_stream_max_tokens = 0.0;
+  deployment.kernels.traits.side_stream_max_tokens = asked.side_streams ? 1e9 : 0.0;
   StepPricer pricer(deployment);
   if (!asked.collectives) pricer.set_free(kCollectives);
   StepState state;

@@ -12,6 +12,7 @@
 #include "replay/case_parts.h"
 #include "replay/random_fill.h"
 #include "replay/statistics.h"
+#include "replay/step/step_kernels.h"
 
 namespace fulcrum::replay {
 namespace {
@@ -254,14 +255,20 @@ StepMeasurement measure_step(StepRank& rank, const std::vector<ScheduledOp>& sch
 
 namespace {
 
-/// Reads twice the L2 cache, so that nothing of what ran before is left in it.
+/// Leaves nothing of what ran before in the caches: other code in the instruction caches of every
+/// SM, then twice the L2 cache read.
 class Flush {
  public:
   explicit Flush(std::int64_t l2_bytes)
       : data_(static_cast<std::size_t>(2 * l2_bytes)), sum_(1024) {
     fill_bytes(data_.data(), length(data_), 99, nullptr);
+    int device = 0;
+    FULCRUM_CUDA_CHECK(cudaGetDevice(&device));
+    FULCRUM_CUDA_CHECK(cudaDeviceGetAttribute(&num_sms_, cudaDevAttrMultiProcessorCount, device));
+    code_ = random_floats(product({num_sms_}), 98);
   }
   void launch(cudaStream_t stream) {
+    FULCRUM_CUDA_CHECK(flush_code(num_sms_, code_.data(), stream));
     FULCRUM_CUDA_CHECK(kernels::stream_read(
         {.num_bytes = length(data_) / 16 * 16, .in = data_.data(), .out = sum_.data()}, stream));
   }
@@ -269,6 +276,8 @@ class Flush {
  private:
   kernels::DeviceBuffer<std::uint8_t> data_;
   kernels::DeviceBuffer<std::uint32_t> sum_;
+  kernels::DeviceBuffer<float> code_;
+  int num_sms_ = 0;
 };
 
 }  // namespace
@@ -295,7 +304,7 @@ std::optional<OpAlone> measure_op(StepRank& rank, const std::vector<ScheduledOp>
   if (places.empty()) return std::nullopt;
   alone.parts = static_cast<double>(places.size()) / alone.executions;
 
-  constexpr std::size_t kMostPlaces = 64;  // evenly over the layers
+  constexpr std::size_t kMostPlaces = 32;  // evenly over the layers
   const std::size_t count = std::min(places.size(), kMostPlaces);
   const auto place_of = [&](int set) {
     return places[static_cast<std::size_t>(set) % count * places.size() / count];
@@ -308,10 +317,10 @@ std::optional<OpAlone> measure_op(StepRank& rank, const std::vector<ScheduledOp>
   };
   const TimingOptions options{.cache = CacheState::kCold,
                               .launch = LaunchMode::kGraph,
-                              .stopping = {.min_samples = 9,
-                                           .max_samples = 25,
+                              .stopping = {.min_samples = 7,
+                                           .max_samples = 15,
                                            .relative_half_width = 0.001,
-                                           .max_total_seconds = 0.06},
+                                           .max_total_seconds = 0.04},
                               .max_graph_launches = static_cast<int>(count)};
   const auto sets = static_cast<int>(count);
   alone.without = measure(options, sets, before, nvml);

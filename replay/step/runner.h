@@ -43,10 +43,11 @@ struct StepMeasurement {
 StepMeasurement measure_step(StepRank& rank, const std::vector<ScheduledOp>& schedule,
                              const StepCell& cell, const RunOptions& options, const Nvml& nvml);
 
-/// One op alone, as the step meets it: after a flush of the L2 cache (between two executions of an
-/// op a step reads a layer's weights, which evict its data and its instructions), behind its
-/// predecessor (which leaves its inputs in the cache and another kernel's code on the SMs). Its
-/// time is what it adds to flush and predecessor. Timings are graphs over places in all layers.
+/// One op alone, as the step meets it: after a flush of the L2 and instruction caches
+/// (between two executions of an op a step runs a layer's other kernels and reads its weights),
+/// behind its predecessor (which leaves its inputs in the cache and another kernel's code on the
+/// SMs). Its time is what it adds to flush and predecessor. Timings are graphs over places in all
+/// layers.
 struct OpAlone {
   OpId id = OpId::kEmbedding;
   int executions = 0;

@@ -16,8 +16,8 @@ int run_step_command(int argc, char** argv) {
       return 0;
     }
     if (options.action == StepOptions::Action::kList) {
-      print_schedule(options, io::load_model(
-                                  io::resolve("models", options.model, "command line", "--model")));
+      print_schedule(
+          options, io::load_model(io::resolve("models", options.model, "command line", "--model")));
       return 0;
     }
   } catch (const std::exception& error) {

@@ -33,10 +33,10 @@ struct TabulatedOp {
 /// the model has no op for.
 std::vector<TabulatedOp> tabulate_ops(const ModelConfig& model, const std::vector<OpRecord>& alone);
 
-/// Sets log_sigma and sigma_seconds of every table from its op inside steps: executions shorter than
-/// kShortSeconds give the absolute part, longer ones the relative part (root mean squares about
-/// zero, so a bias counts). An op that no step ran gets those of all ops together. Records of ops
-/// without a table are passed over.
+/// Sets log_sigma and sigma_seconds of every table from its op inside steps: executions shorter
+/// than kShortSeconds give the absolute part, longer ones the relative part (root mean squares
+/// about zero, so a bias counts). An op that no step ran gets those of all ops together. Records of
+/// ops without a table are passed over.
 inline constexpr double kShortSeconds = 2e-5;
 void set_discrepancy(const ModelConfig& model, const std::vector<OpRecord>& in_step,
                      std::vector<TabulatedOp>& tables);

@@ -140,8 +140,8 @@ void print_cells(const std::vector<Scored>& cells) {
     if (side) note += note.empty() ? "side streams" : ", side streams";
     table.add({std::to_string(tp), std::to_string(batch), std::to_string(drafts),
                std::to_string(context), format_seconds(c.predicted_seconds),
-               format_seconds(c.measured_seconds), format_percent(c.error()), c.covered ? "yes" : "no",
-               note});
+               format_seconds(c.measured_seconds), format_percent(c.error()),
+               c.covered ? "yes" : "no", note});
   }
   table.print(std::cout, TerminalStyle::of_stdout());
 }

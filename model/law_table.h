@@ -60,10 +60,10 @@ struct CollectivePathCost {
   CollectivePath path = CollectivePath::kRing;
 };
 
-using Law =
-    std::variant<FusedLaw, RooflineLaw<double>, GemmCost, RowLoopCost, SplitKAttentionLaw<double>,
-                 DenseScanLaw<double>, SplitScanLaw<double>, MoeCost, ElementwiseLaw<double>,
-                 MhcLaw<double>, CollectiveCost, CollectivePathCost, SlotGemvLaw<double>, TableCost>;
+using Law = std::variant<FusedLaw, RooflineLaw<double>, GemmCost, RowLoopCost,
+                         SplitKAttentionLaw<double>, DenseScanLaw<double>, SplitScanLaw<double>,
+                         MoeCost, ElementwiseLaw<double>, MhcLaw<double>, CollectiveCost,
+                         CollectivePathCost, SlotGemvLaw<double>, TableCost>;
 
 struct LawInfo {
   std::string_view name;

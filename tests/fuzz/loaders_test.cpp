@@ -39,7 +39,8 @@ struct Loader {
 
 /// A kernel set is bound to a GPU while it is read.
 void load_kernels(const std::string& path) {
-  const bool hopper = path.find("sm90") != std::string::npos;
+  const bool hopper =
+      path.find("sm90") != std::string::npos || path.find("fulcrum-reference") != std::string::npos;
   const std::string gpu = hopper ? "h200-sxm" : "rtx-pro-6000-server";
   const Hardware hardware = io::load_hardware(io::data_dir() + "/hardware/" + gpu + ".json");
   std::vector<std::string> warnings;

@@ -166,7 +166,9 @@ TEST_F(StepGpu, EagerGraphAndSideStreamsLeaveTheSameBitsAndNothingInfinite) {
       // By construction; a launch lost or counted twice would show.
       double sum = 0.0;
       for (const OpInStep& op : step.ops) sum += op.seconds;
-      if (!side) EXPECT_NEAR(sum, step.graph.summary.median_seconds, 0.1 * sum);
+      if (!side) {
+        EXPECT_NEAR(sum, step.graph.summary.median_seconds, 0.1 * sum);
+      }
     }
   }
 }

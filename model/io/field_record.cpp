@@ -323,7 +323,10 @@ json case_of_record(const json& value, const json& rules, const std::string& fil
   if (engine->contains("exclude")) return exclude(engine->at("exclude"));
   const auto concurrency = record.positive("concurrency");
   if (!concurrency) return exclude("it states no concurrency");
-  if (is_steady(record)) draft.measured.erase("ttft_seconds");
+  if (is_steady(record)) {  // counts of prompts are repeats there
+    draft.measured.erase("ttft_seconds");
+    draft.measured.erase("num_prompts");
+  }
   const bool rates = draft.measured.contains("output_tokens_per_second") ||
                      draft.measured.contains("tpot_seconds") ||
                      draft.measured.contains("step_seconds");

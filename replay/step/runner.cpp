@@ -12,7 +12,6 @@
 #include "replay/case_parts.h"
 #include "replay/random_fill.h"
 #include "replay/statistics.h"
-#include "replay/step/step_kernels.h"
 
 namespace fulcrum::replay {
 namespace {
@@ -255,20 +254,15 @@ StepMeasurement measure_step(StepRank& rank, const std::vector<ScheduledOp>& sch
 
 namespace {
 
-/// Leaves nothing of what ran before in the caches: other code in the instruction caches of every
-/// SM, then twice the L2 cache read.
+/// Reads twice the L2 cache, so that nothing of what ran before is left in it. (Flushing the
+/// instruction caches too made ops alone slower than in the step: large kernels by a half.)
 class Flush {
  public:
   explicit Flush(std::int64_t l2_bytes)
       : data_(static_cast<std::size_t>(2 * l2_bytes)), sum_(1024) {
     fill_bytes(data_.data(), length(data_), 99, nullptr);
-    int device = 0;
-    FULCRUM_CUDA_CHECK(cudaGetDevice(&device));
-    FULCRUM_CUDA_CHECK(cudaDeviceGetAttribute(&num_sms_, cudaDevAttrMultiProcessorCount, device));
-    code_ = random_floats(product({num_sms_}), 98);
   }
   void launch(cudaStream_t stream) {
-    FULCRUM_CUDA_CHECK(flush_code(num_sms_, code_.data(), stream));
     FULCRUM_CUDA_CHECK(kernels::stream_read(
         {.num_bytes = length(data_) / 16 * 16, .in = data_.data(), .out = sum_.data()}, stream));
   }
@@ -276,8 +270,6 @@ class Flush {
  private:
   kernels::DeviceBuffer<std::uint8_t> data_;
   kernels::DeviceBuffer<std::uint32_t> sum_;
-  kernels::DeviceBuffer<float> code_;
-  int num_sms_ = 0;
 };
 
 }  // namespace

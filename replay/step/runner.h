@@ -43,8 +43,8 @@ struct StepMeasurement {
 StepMeasurement measure_step(StepRank& rank, const std::vector<ScheduledOp>& schedule,
                              const StepCell& cell, const RunOptions& options, const Nvml& nvml);
 
-/// One op alone, as the step meets it: after a flush of the L2 and instruction caches
-/// (between two executions of an op a step runs a layer's other kernels and reads its weights),
+/// One op alone, as the step meets it: after a flush of the L2 cache
+/// (between two executions of an op a step reads a layer's weights),
 /// behind its predecessor (which leaves its inputs in the cache and another kernel's code on the
 /// SMs). Its time is what it adds to flush and predecessor. Timings are graphs over places in all
 /// layers.

@@ -14,10 +14,4 @@ cudaError_t gather_embeddings(const std::uint16_t* table, const std::int32_t* to
                               int num_tokens, int hidden, int streams, std::uint16_t* out,
                               cudaStream_t stream);
 
-/// Runs `kCodeFlushBytes` of straight-line code on every SM, so that no other kernel's instructions
-/// are left in its instruction caches. `num_blocks` = SMs; `out` holds one float per block.
-inline constexpr int kCodeFlushBytes = 1 << 18;  // twice the 128 KiB second level of Volta and
-                                                 // later (Jia et al., arXiv:1804.06826, table 3.1)
-cudaError_t flush_code(int num_blocks, float* out, cudaStream_t stream);
-
 }  // namespace fulcrum::replay

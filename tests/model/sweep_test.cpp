@@ -13,17 +13,22 @@ namespace {
 
 TEST(Sweep, GivesWhatPredictGives) {
   for (const char* name : {"campaign-a", "campaign-b", "campaign-stock"}) {
-    Deployment deployment = test::deployment(name);
+    const Deployment swept = test::deployment(name);
+    Deployment deployment = swept;
     std::vector<SweepPoint> points;
     for (double input : {512.0, 8192.0, 65536.0}) {
       for (double c : {1.0, 7.0, 16.0, 600.0}) points.push_back({c, input, 256.0});
     }
     std::vector<SweepRow> rows(points.size());
-    SweepRunner(deployment, 2).run(points, rows);
+    SweepRunner(swept, 2).run(points, rows);
     for (std::size_t i = 0; i < points.size(); ++i) {
       deployment.workload.input_tokens = points[i].input_tokens;
       deployment.workload.output_tokens = points[i].output_tokens;
+      // Prompts stay with the concurrency they are stated for; others run in steady state.
+      const auto prompts = swept.workload.prompts_at(points[i].concurrency);
       deployment.workload.concurrency = {points[i].concurrency};
+      deployment.workload.num_prompts.clear();
+      if (prompts) deployment.workload.num_prompts = {*prompts};
       const PredictionPoint expected = predict(deployment).points.front();
       EXPECT_EQ(rows[i].effective_batch, expected.effective_batch) << name << " " << i;
       EXPECT_EQ(rows[i].batch_limiter, expected.batch_limiter) << name << " " << i;

@@ -14,7 +14,7 @@ void one_hour_at_64(benchmark::State& bench, const char* scenario, std::int64_t 
   traffic.num_requests = requests;
   traffic.input_tokens = deployment.workload.input_tokens;
   traffic.output_tokens = deployment.workload.output_tokens;
-  traffic.length_ratio = 0.5;
+  traffic.lengths = LengthSpread::uniform(0.5);
   double simulated_seconds = 0.0;
   for (auto _ : bench) simulated_seconds += simulate(deployment, traffic, {}).makespan_seconds;
   bench.counters["x_real_time"] =

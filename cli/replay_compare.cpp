@@ -146,6 +146,23 @@ void print_cells(const std::vector<Scored>& cells) {
   table.print(std::cout, TerminalStyle::of_stdout());
 }
 
+/// One line for each TP degree and number of drafts, and one for all.
+void print_summary(const std::vector<Scored>& cells) {
+  std::map<std::pair<int, int>, std::vector<Scored>> groups;
+  for (const Scored& c : cells) groups[{std::get<0>(c.key), std::get<2>(c.key)}].push_back(c);
+  Table table({{"TP"}, {"drafts"}, {"steps"}, {"mean error"}, {"bias"}, {"worst"}, {"in 90 %"}});
+  const auto add = [&](std::string tp, std::string drafts, const std::vector<Scored>& group) {
+    const Summary s = summarize(group);
+    table.add({std::move(tp), std::move(drafts), std::to_string(s.n), format_percent(s.mape),
+               format_percent(s.bias), format_percent(s.worst), format_percent(s.coverage)});
+  };
+  for (const auto& [key, group] : groups) {
+    add(std::to_string(key.first), std::to_string(key.second), group);
+  }
+  add("all", "", cells);
+  table.print(std::cout, TerminalStyle::of_stdout());
+}
+
 void print_ops(const std::map<std::string, OpErrors>& ops) {
   std::vector<std::pair<std::string, const OpErrors*>> sorted;
   for (const auto& [name, errors] : ops) sorted.emplace_back(name, &errors);
@@ -175,6 +192,7 @@ int run_replay_compare(const Arguments& arguments) {
       "fail (exit 1) above 3 % mean or 8 % worst error, or outside 85-95 % coverage")(
       "ops", po::bool_switch(), "also every op's error")("drafts", po::value<int>(),
                                                          "only steps with that many drafts")(
+      "summary", po::bool_switch(), "a line for each TP degree and number of drafts, no cells")(
       "json", po::bool_switch(), "machine-readable (fulcrum/step_comparison/1)");
   po::variables_map values;
   if (!parse(arguments,
@@ -239,6 +257,8 @@ int run_replay_compare(const Arguments& arguments) {
                              {"median_error_seconds", median(e.per_execution_seconds)}});
     }
     std::cout << json.dump(1) << '\n';
+  } else if (values["summary"].as<bool>()) {
+    print_summary(cells);
   } else {
     print_cells(cells);
     std::cout << summary.n << " steps: mean error " << format_percent(summary.mape) << ", bias "

@@ -71,7 +71,7 @@ Measured measured_of(const std::vector<std::string>& assignments) {
     object[key] = parsed.is_discarded() ? nlohmann::json(value) : parsed;
   }
   std::vector<std::string> unread;
-  const Measured measured = io::parse_measured(object, "command line", "--measured", unread);
+  Measured measured = io::parse_measured(object, "command line", "--measured", unread);
   if (!unread.empty()) {
     throw InputError({"command line", "--measured", unread.front(),
                       "keys of a serving result, e.g. output_tokens_per_second, concurrency"});

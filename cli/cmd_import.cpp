@@ -120,7 +120,8 @@ int show_nvbench(const nlohmann::json& document, const std::string& file,
   for (const auto& state : result.states) {
     std::string axes;
     for (const auto& [axis, value] : state.axes) {
-      axes += (axes.empty() ? "" : " ") + axis + "=" + value;
+      if (!axes.empty()) axes += ' ';
+      axes.append(axis).append("=").append(value);
     }
     table.add({state.benchmark, axes, seconds(state.cold_seconds), seconds(state.batch_seconds),
                state.noise_fraction ? format_percent(*state.noise_fraction) : "-"});

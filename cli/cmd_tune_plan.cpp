@@ -134,7 +134,7 @@ void write_candidates(const Deployment& deployment, const TunePlan& plan,
                list.dump(1) + "\n");
   }
   for (const auto& [name, document] : chosen) {
-    write_file(directory + "/" + name, document.dump(4) + "\n");
+    write_file(std::string(directory).append("/").append(name), document.dump(4) + "\n");
   }
   std::cerr << "wrote " << directory << ": " << chosen.size() << " configuration files and "
             << plan.pairs.size() << " candidate lists\n";

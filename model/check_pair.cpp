@@ -53,7 +53,7 @@ void compare_texts(const ServingResult& a, const ServingResult& b, std::vector<F
     if (x.empty() || y.empty() || x == y) continue;
     out.push_back({CheckVerdict::kNotComparable,
                    "same conditions",
-                   std::string(what) + " differs: " + x + " and " + y,
+                   std::string(what).append(" differs: ").append(x).append(" and ").append(y),
                    {},
                    {}});
   }

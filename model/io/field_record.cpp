@@ -285,8 +285,8 @@ json load_field_rules() {
         try {
           const std::regex checked(pattern.get<std::string>());
         } catch (const std::exception&) {
-          throw InputError({path, place + "/" + key, "is " + found(pattern),
-                            "a regular expression (ECMAScript)"});
+          throw InputError({path, std::string(place).append("/").append(key),
+                            "is " + found(pattern), "a regular expression (ECMAScript)"});
         }
       }
     }

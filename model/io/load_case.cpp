@@ -182,7 +182,9 @@ void add_case(const json& one, const std::string& file, std::size_t number, Reso
   out.id = text_or(one, "id", "line " + std::to_string(number));
   for (const auto& [key, unused] : one.items()) {
     if (std::find(kKnownKeys.begin(), kKnownKeys.end(), key) == kKnownKeys.end()) {
-      set.warnings.push_back(file + ": " + out.id + ": \"" + key + "\" is not read");
+      set.warnings.push_back(
+          std::string(file).append(": ").append(out.id).append(": \"").append(key).append(
+              "\" is not read"));
     }
   }
   out.source = text_or(one, "source", "");

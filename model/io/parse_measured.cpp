@@ -13,6 +13,10 @@ namespace {
 
 using nlohmann::json;
 
+std::string not_read(const std::string& file, const std::string& place) {
+  return file + ": " + place + " is not read";
+}
+
 /// Largest value any measured quantity may have, and smallest above zero.
 constexpr Range kMeasurable{1e-12, 1e15};
 
@@ -35,13 +39,14 @@ void read_latency(const json& value, const std::string& file, const std::string&
     return;
   }
   for (const auto& [key, entry] : value.items()) {
+    const std::string place = std::string(pointer).append("/").append(key);
     bool known = false;
     for (const LatencyStatistic& statistic : kLatencyStatistics) {
       if (key != statistic.key) continue;
-      summary.*statistic.member = measured_number(entry, file, pointer + "/" + key, problems);
+      summary.*statistic.member = measured_number(entry, file, place, problems);
       known = true;
     }
-    if (!known) warnings.push_back(file + ": " + pointer + "/" + key + " is not read");
+    if (!known) warnings.push_back(not_read(file, place));
   }
 }
 
@@ -82,7 +87,7 @@ Measured parse_measured(const json& value, const std::string& file, const std::s
     throw InputError({file, pointer, "is " + found(value), "an object of measured quantities"});
   }
   for (const auto& [key, entry] : value.items()) {
-    const std::string place = pointer + "/" + key;
+    const std::string place = std::string(pointer).append("/").append(key);
     bool known = false;
     for (const ServingNumber& number : kServingNumbers) {
       if (key != number.key) continue;
@@ -103,7 +108,7 @@ Measured parse_measured(const json& value, const std::string& file, const std::s
       measured.step_seconds = measured_number(entry, file, place, problems);
       known = true;
     }
-    if (!known) warnings.push_back(file + ": " + place + " is not read");
+    if (!known) warnings.push_back(not_read(file, place));
   }
   throw_if_any(problems);
   return measured;

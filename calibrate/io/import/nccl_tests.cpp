@@ -93,7 +93,7 @@ std::string operation_from_ratio(const Run& run) {
   return {};
 }
 
-ImportedTable table_of(Run run, const std::string& file, const std::string& operation) {
+ImportedTable table_of(const Run& run, const std::string& file, const std::string& operation) {
   std::string which = operation.empty() ? run.operation : operation;
   if (which.empty()) which = operation_in(file.substr(file.find_last_of('/') + 1));
   if (which.empty()) which = operation_from_ratio(run);
@@ -240,7 +240,7 @@ ImportedTable read_nccl_text(fulcrum::io::ByteSource& source, const std::string&
     }
     return true;
   });
-  return table_of(std::move(run), source.name(), operation);
+  return table_of(run, source.name(), operation);
 }
 
 ImportedTable read_nccl_json(const nlohmann::json& document, const std::string& file,
@@ -284,7 +284,7 @@ ImportedTable read_nccl_json(const nlohmann::json& document, const std::string& 
     }
   }
   if (!problems.empty()) throw InputError(std::move(problems));
-  return table_of(std::move(run), file, operation);
+  return table_of(run, file, operation);
 }
 
 }  // namespace fulcrum::calibrate::io

@@ -15,6 +15,10 @@
       bgcolor: color("--back"), bordercolor: color("--line"), font: {color: color("--text")},
     });
     layout.legend = Object.assign({bgcolor: "rgba(0,0,0,0)"}, layout.legend);
+    // Upright beside the plot: a row of buttons would lie on the legend.
+    layout.modebar = {
+      orientation: "v", bgcolor: "rgba(0,0,0,0)", color: color("--grid"), activecolor: color("--text"),
+    };
     for (const axis of Object.keys(layout).filter((key) => /^[xy]axis/.test(key))) {
       layout[axis].gridcolor = color("--grid");
       layout[axis].linecolor = color("--line");

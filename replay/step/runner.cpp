@@ -4,58 +4,22 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <functional>
 
 #include "kernels/common/check.h"
 #include "kernels/common/formats.h"
 #include "kernels/elementwise/elementwise_launch.h"
 #include "replay/case_parts.h"
+#include "replay/cuda_handles.h"
 #include "replay/random_fill.h"
 #include "replay/statistics.h"
 
 namespace fulcrum::replay {
 namespace {
 
-class Stream {
- public:
-  Stream() { FULCRUM_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
-  ~Stream() { (void)cudaStreamDestroy(stream_); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  operator cudaStream_t() const { return stream_; }
-
- private:
-  cudaStream_t stream_ = nullptr;
-};
-
-class CapturedGraph {
- public:
-  CapturedGraph(cudaStream_t stream, const std::function<void()>& enqueue) {
-    FULCRUM_CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    cudaGraph_t graph = nullptr;
-    try {
-      enqueue();
-    } catch (...) {
-      (void)cudaStreamEndCapture(stream, &graph);
-      if (graph != nullptr) (void)cudaGraphDestroy(graph);
-      throw;
-    }
-    FULCRUM_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
-    const cudaError_t code = cudaGraphInstantiate(&executable_, graph, 0);
-    (void)cudaGraphDestroy(graph);
-    FULCRUM_CUDA_CHECK(code);
-  }
-  ~CapturedGraph() { (void)cudaGraphExecDestroy(executable_); }
-  CapturedGraph(const CapturedGraph&) = delete;
-  CapturedGraph& operator=(const CapturedGraph&) = delete;
-  void replay(cudaStream_t stream) const {
-    FULCRUM_CUDA_CHECK(cudaGraphLaunch(executable_, stream));
-    FULCRUM_CUDA_CHECK(cudaStreamSynchronize(stream));
-  }
-
- private:
-  cudaGraphExec_t executable_ = nullptr;
-};
+void run_graph(const OwnedGraph& graph, cudaStream_t stream) {
+  graph.launch(stream);
+  FULCRUM_CUDA_CHECK(cudaStreamSynchronize(stream));
+}
 
 class EventList {
  public:
@@ -118,20 +82,20 @@ void measure_ops_in_step(StepRank& rank, const std::vector<ScheduledOp>& schedul
   const std::size_t n = schedule.size();
   EventList events(n + 1 + kEmptyIntervals);
   std::vector<bool> launched(n);
-  const CapturedGraph graph(stream, [&] {
+  const OwnedGraph graph(stream, [&] {
     for (std::size_t i = 0; i < n; ++i) {
       events.record(i, stream);
       launched[i] = rank.launch(schedule[i], stream);
     }
     for (std::size_t i = n; i < n + 1 + kEmptyIntervals; ++i) events.record(i, stream);
   });
-  graph.replay(stream);
+  run_graph(graph, stream);
   std::vector<double> whole, empty;
   std::size_t num_ops = 0;
   for (const ScheduledOp& op : schedule) num_ops = std::max(num_ops, op.op + 1);
   std::vector<std::vector<double>> per_op(num_ops);
   for (int replay = 0; replay < kInstrumentedReplays; ++replay) {
-    graph.replay(stream);
+    run_graph(graph, stream);
     whole.push_back(events.seconds(0, n));
     empty.push_back(events.seconds(n, n + kEmptyIntervals) / kEmptyIntervals);
     std::vector<double> seconds(per_op.size(), 0.0);
@@ -221,7 +185,7 @@ StepMeasurement measure_step(StepRank& rank, const std::vector<ScheduledOp>& sch
                              const StepCell& cell, const RunOptions& options, const Nvml& nvml) {
   rank.configure(cell);
   StepMeasurement result;
-  const Stream stream;
+  const OwnedStream stream;
   std::optional<StepStreams> side;
   if (options.side_streams) side.emplace();
   StepStreams* const streams = side ? &*side : nullptr;
@@ -232,8 +196,8 @@ StepMeasurement measure_step(StepRank& rank, const std::vector<ScheduledOp>& sch
   {
     const Outputs eager(rank);
     result.not_finite = eager.not_finite();
-    const CapturedGraph graph(stream, [&] { enqueue_step(rank, schedule, stream, streams); });
-    graph.replay(stream);
+    const OwnedGraph graph(stream, [&] { enqueue_step(rank, schedule, stream, streams); });
+    run_graph(graph, stream);
     result.eager_equals_graph = Outputs(rank).same_bits(eager);
   }
   const auto whole = [&](int, cudaStream_t on) { enqueue_step(rank, schedule, on, streams); };
